@@ -137,7 +137,7 @@ def test_an_interrupted_sweep_goes_on(models, pictures, tmp_path):
     line = process.stderr.readline()
     assert "sweep: 1/" in line, line
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130 and "goes on from here" in process.stderr.read()
+    assert process.wait(30) == 130 and "continues from here" in process.stderr.read()
     assert not (tmp_path / "a" / "sweep.csv").exists() and list((tmp_path / "a" / "tasks").iterdir())
     done = subprocess.run([*map(str, words), "--json"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

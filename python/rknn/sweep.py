@@ -585,7 +585,7 @@ def main(words=None):
         log.error("sweep", str(error))
         return 1
     except KeyboardInterrupt:
-        log.error("sweep", f"interrupted; the same command goes on from here ({options.output})")
+        log.error("sweep", f"interrupted; the same command continues from here ({options.output})")
         return 130
     finally:
         if workers is not None:

@@ -46,7 +46,7 @@ std::string accuracy_text(const AccuracyReport& report, bool colours) {
     text +=
         "# runtime_error entire: golden against the device, errors add up; single_sim: simulator against the device, the layer "
         "alone.\n";
-  text += "# inf, nan: values that are no numbers; s_ in the simulator, q_ in the layer alone, rt_ on the device.\n\n";
+  text += "# inf, nan: values that are not numbers; s_ in the simulator, q_ in the layer alone, rt_ on the device.\n\n";
   size_t width = std::string_view("layer_name").size();
   const auto row_name = [](const LayerAccuracy& l) { return printable(fmt::format("[{}] {}", l.type, l.name)); };
   for (const LayerAccuracy& l : report.layers) width = std::max(width, row_name(l).size());

@@ -410,7 +410,7 @@ Array made_up(const rknn_tensor_attr& attr) {
 }
 
 std::vector<float> floats_of(const Array& array) {
-  if (array.kind != 'f' || array.element_bytes != 4) throw std::runtime_error("the stored outputs are no float32 arrays");
+  if (array.kind != 'f' || array.element_bytes != 4) throw std::runtime_error("the stored outputs are not float32 arrays");
   std::vector<float> values(array.count());
   std::memcpy(values.data(), array.data.data(), array.data.size());
   return values;

@@ -111,7 +111,8 @@ class Parser {
         return problem("asks for an unknown action").expected("delete, add or modify");
       return {};
     }
-    return problem("is no known section").expected("custom_quantize_layers, quantize_parameters or hybrid_quantization_action");
+    return problem("is not a known section")
+        .expected("custom_quantize_layers, quantize_parameters or hybrid_quantization_action");
   }
 
   // Each result that is listed names its layer; the entries of weights and biases go with it.

@@ -97,7 +97,7 @@ TEST(HybridFile, NamesTheLineItCannotRead) {
     const char* words;
   } cases[] = {
       {"custom_quantize_layers:\n    x\n", "line 2"},
-      {"something: 1\n", "no known section"},
+      {"something: 1\n", "not a known section"},
       {"hybrid_quantization_action: drop\n", "unknown action"},
       {"hybrid_quantization_action: add\nhybrid_quantization_action: delete\n", "second action"},
       {"    x: float16\n", "outside of a section"},

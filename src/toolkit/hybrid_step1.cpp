@@ -66,7 +66,7 @@ Result<std::vector<std::string>> between(const Graph& graph, const std::string& 
   const TensorId first = graph.find_tensor(from), last = graph.find_tensor(to);
   for (const auto& [name, id] : {std::pair(from, first), std::pair(to, last)})
     if (!id)
-      return invalid_argument(fmt::format("custom_hybrid names '{}', which is no tensor of the model", name))
+      return invalid_argument(fmt::format("custom_hybrid names '{}', which is not a tensor of the model", name))
           .hint("names are those of the .model file");
   std::vector<char> reached(graph.tensor_count(), 0), wanted(graph.tensor_count(), 0);
   const auto mark = [](std::vector<char>& marks, TensorId t) { marks[static_cast<size_t>(t.index)] = 1; };

@@ -170,7 +170,7 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   command->add_option("--stop-after", o->stop_after, "stop optimizing after this pass");
   command->add_option("--dump-after", o->dump_after, "print the graph after PASS, or write it: PASS=FILE; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--max-rewrites", o->max_rewrites, "stop optimizing after so many rewrites");
+  command->add_option("--max-rewrites", o->max_rewrites, "stop optimizing after this many rewrites");
   command->add_flag("--trace", o->trace, "show what passes and steps did, and their times");
   command->add_flag("--json", o->json, "print JSON");
   o->source.add_other_keys_to(*command);

@@ -73,7 +73,7 @@ Action add_sweep(CLI::App& app) {
       ->add_option("--data", o->data,
                    "list of samples or folder of pictures to compare with the float model on; else the --dataset")
       ->check(CLI::ExistingPath);
-  command->add_option("-o,--output", o->output, "folder of the table and of finished work; the same command goes on there")
+  command->add_option("-o,--output", o->output, "folder of the table and of finished work; the same command continues there")
       ->capture_default_str();
   command->add_option("--workers", o->workers, "processes of this machine; as many as it has cores by default")
       ->check(CLI::Range(1, 4096));

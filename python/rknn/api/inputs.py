@@ -134,7 +134,7 @@ def _choose_set(sets, shapes, formats):
 def _prepare_input(array, port, layout, pass_through, warn):
     if array is None or isinstance(array, (str, bytes, os.PathLike)):
         found = "None" if array is None else f"the file name {os.fsdecode(array)!r}: read the file first"
-        raise ValueError(f"Input '{port['name']}' is no array, expect numbers of shape {port['shape']}, found {found}!")
+        raise ValueError(f"Input '{port['name']}' is not an array, expect numbers of shape {port['shape']}, found {found}!")
     array = np.asarray(array)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"The dtype {array.dtype} of input '{port['name']}' is not supported, expect numbers!")

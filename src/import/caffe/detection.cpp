@@ -171,7 +171,7 @@ Result<Proposal> proposal_of(const LayerDescription& layer) {
   const Parameters p(layer.parameters(is_python ? "python_param" : "proposal_param"), problem);
   const std::string name = p.text("layer", "");
   if (is_python && name != "ProposalLayer" && problem)
-    return unsupported("a layer written in Python")
+    return unsupported("layers written in Python are not supported")
         .found("'" + name + "'")
         .hint("its program is not part of the file; end the network before it");
   Proposal q = is_python ? proposal_from_python(p.text("param_str", "")) : proposal_from(p);

@@ -116,7 +116,7 @@ Result<std::vector<Hdf5::Message>> Hdf5::messages(Object object) const {
       if (message.type == kContinuation) {
         Cursor where(message.data);
         const auto address = where.take<uint64_t>(), bytes = where.take<uint64_t>();
-        if (blocks.size() > kMaxMessages) return damaged("a header goes on for ever");
+        if (blocks.size() > kMaxMessages) return damaged("a header never ends");
         ORKNN_TRY_ASSIGN(const Bytes next, range(address, bytes, "the header of an object"));
         blocks.push_back(next);
       }

@@ -40,7 +40,7 @@ TensorId scales_of(Emitter& e, const Dims& dims, const std::vector<double>& fact
 Result<int64_t> scaled_extent(int64_t extent, double factor) {
   const double scaled = std::floor(static_cast<double>(extent) * factor);
   if (!(factor > 0) || factor > 1e6 || scaled > 1e9)
-    return invalid_model("interpolation by an impossible factor").found(std::to_string(factor));
+    return invalid_model("the factor to interpolate by is impossible").found(std::to_string(factor));
   return static_cast<int64_t>(scaled);
 }
 
@@ -69,7 +69,7 @@ Result<TensorId> interpolated(Emitter& e, TensorId x, const Interpolation& how, 
   } else {
     std::vector<int64_t> sizes{dims[0], dims[1]};
     for (int64_t s : size) {
-      if (s < 0 || s > (int64_t{1} << 30)) return invalid_model("interpolation to an impossible size");
+      if (s < 0 || s > (int64_t{1} << 30)) return invalid_model("the size to interpolate to is impossible");
       sizes.push_back(s);
     }
     inputs.insert(inputs.end(), {TensorId{}, e.add_ints("sizes", sizes)});

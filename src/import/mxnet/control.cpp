@@ -12,7 +12,8 @@ constexpr int64_t kMaxUnrolled = 1024;
 using Tensors = std::vector<TensorId>;
 
 Result<Tensors> fused(Layer& l) {
-  if (l.flag("quantized", false)) return unsupported("a fused quantized subgraph").hint("save the model before quantization");
+  if (l.flag("quantized", false))
+    return unsupported("fused quantized subgraphs are not supported").hint("save the model before quantization");
   if (l.node().subgraphs.size() != 1)
     return invalid_model("the operator has no subgraph").found(std::to_string(l.node().subgraphs.size()));
   Tensors inputs;
@@ -42,7 +43,9 @@ Result<Tensors> for_each(Layer& l, Operands all) {
                  rest = all.last(rest_at.size());
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(data[0], "to unroll the loop"));
   if (dims.empty() || dims[0] < 1 || dims[0] > kMaxUnrolled)
-    return unsupported("a loop of this length").expected("1 to " + std::to_string(kMaxUnrolled)).found(to_string(dims));
+    return unsupported("the loop has too many iterations")
+        .expected("1 to " + std::to_string(kMaxUnrolled))
+        .found(to_string(dims));
   const int64_t outputs = l.integer("num_out_data", 0);
   if (outputs < 0) return invalid_model("illegal num_out_data");
   Tensors states(first_states.begin(), first_states.end());

@@ -108,7 +108,7 @@ Result<TensorId> fit_to_first_version(Layer& l, Filter& f, TensorId offsets, int
         .found(to_string(places));
   const int64_t height = places[2], width = places[3];
   const auto count = checked_element_count(Dims{taps, height, width}, int64_t{1} << 24);
-  if (!count) return unsupported("a deformable convolution of this size").found(to_string(places));
+  if (!count) return unsupported("the deformable convolution is too large").found(to_string(places));
   const TensorId split = l.reshape(offsets, {places[0], groups, taps, 2, height, width});
   const auto inside = [&](size_t axis) {
     std::vector<float> grid;

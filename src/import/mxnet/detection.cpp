@@ -26,7 +26,7 @@ Result<TensorId> multibox_prior(Layer& l, TensorId x) {
         .found(to_string(in));
   const int64_t height = in[2], width = in[3], per_place = static_cast<int64_t>(sizes.size() + ratios.size()) - 1;
   if (!checked_element_count(Dims{height, width, per_place}, kMaxAnchors))
-    return unsupported("so many anchors").found(to_string(in));
+    return unsupported("there are too many anchors").found(to_string(in));
   if (steps[0] <= 0 || steps[1] <= 0) steps = {1.0 / static_cast<double>(height), 1.0 / static_cast<double>(width)};
   // Widths follow the picture's aspect since 0.12, the first ratio counts since 1.5.
   const bool has_aspect = l.version() >= 1200, has_first_ratio = l.version() >= 10500;
@@ -157,7 +157,7 @@ Result<std::vector<TensorId>> multi_proposal(Layer& l, TensorId scores, TensorId
     return invalid_model("ratios must be positive");
   const int64_t batch = dims[0], height = dims[2], width = dims[3];
   const auto total = checked_element_count(Dims{height, width, anchors}, kMaxAnchors);
-  if (!total || *total < 1) return unsupported("so many anchors").found(to_string(dims));
+  if (!total || *total < 1) return unsupported("there are too many anchors").found(to_string(dims));
   const int64_t count = *total, before = l.integer("rpn_pre_nms_top_n", 6000),
                 tried = before > 0 ? std::min(before, count) : count, wanted = l.integer("rpn_post_nms_top_n", 300);
   if (wanted < 1 || wanted > kMaxAnchors) return invalid_model("illegal rpn_post_nms_top_n").found(std::to_string(wanted));
@@ -231,7 +231,7 @@ Result<std::vector<TensorId>> multi_proposal(Layer& l, TensorId scores, TensorId
 // The older operator, for one picture.
 Result<std::vector<TensorId>> proposal(Layer& l, TensorId scores, TensorId offsets, TensorId info) {
   if (const auto dims = l.dims_of(scores); dims && !dims->empty() && (*dims)[0] != 1)
-    return unsupported("a batch of pictures").expected("1").found(std::to_string((*dims)[0]));
+    return unsupported("more than one picture is not supported").expected("1").found(std::to_string((*dims)[0]));
   return multi_proposal(l, scores, offsets, info);
 }
 

@@ -12,7 +12,7 @@ namespace {
 // Indices brought into [0, extent): clipped or wrapped.
 Result<TensorId> legal_indices(Layer& l, TensorId indices, int64_t extent, const std::string& mode) {
   const TensorId whole = l.cast(indices, DType::Int64);
-  if (extent < 1) return shape_mismatch("nothing to take from");
+  if (extent < 1) return shape_mismatch("the axis to take elements from is empty");
   if (mode == "clip" || mode == "raise") return l.clip(whole, 0.0, static_cast<double>(extent - 1));
   if (mode == "wrap") return l.binary("Mod", whole, l.add_int_scalar("extent", extent));
   return unsupported("unknown mode").expected("clip, wrap or raise").found(mode);
@@ -92,7 +92,7 @@ TensorId index_copy(Layer& l, TensorId old, TensorId indices, TensorId rows) {
 Result<TensorId> index_array(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to count its elements"));
   const auto count = checked_element_count(dims, int64_t{1} << 20);
-  if (!count) return unsupported("an array of so many coordinates").found(to_string(dims));
+  if (!count) return unsupported("there are too many coordinates").found(to_string(dims));
   std::vector<int64_t> axes = l.integers("axes"), values;
   for (int64_t a = 0; !l.has("axes") && a < std::ssize(dims); ++a) axes.push_back(a);
   for (int64_t& a : axes) {
@@ -116,7 +116,7 @@ Result<TensorId> diag(Layer& l, TensorId x) {
   const int64_t size = dims[0] + right + down,
                 length = makes_matrix ? dims[0] : std::max<int64_t>(std::min(dims[0] - down, dims[1] - right), 0);
   if (makes_matrix && !checked_element_count(Dims{size, size}, int64_t{1} << 24))
-    return unsupported("a matrix of this size").found(std::to_string(size));
+    return unsupported("the matrix is too large").found(std::to_string(size));
   std::vector<int64_t> indices;
   for (int64_t i = 0; i < length; ++i) indices.insert(indices.end(), {i + down, i + right});
   const TensorId places = l.add_constant("places", TensorData::from<int64_t>({length, 2}, indices));

@@ -79,7 +79,7 @@ TensorId scaled(Layer& l, TensorId x, std::string_view key) {
 
 Result<TensorId> linalg_gemm2(Layer& l, TensorId a, TensorId b) {
   if (l.integer("axis", -2) != -2)
-    return unsupported("a product along other axes than the last two").found("axis " + l.text("axis", ""));
+    return unsupported("a product along other axes than the last two is not supported").found("axis " + l.text("axis", ""));
   ORKNN_TRY_ASSIGN(const TensorId y, batch_dot(l, a, b));
   return scaled(l, y, "alpha");
 }

@@ -45,12 +45,12 @@ class Cursor {
 template <class Extent>
 Result<Dims> read_extents(Cursor& c, uint32_t rank) {
   if (rank > kMaxRank)
-    return c.problem("an array of absurd rank").expected("at most " + std::to_string(kMaxRank)).found(std::to_string(rank));
+    return c.problem("an array of too many axes").expected("at most " + std::to_string(kMaxRank)).found(std::to_string(rank));
   Dims dims;
   for (uint32_t i = 0; i < rank; ++i) {
     ORKNN_TRY_ASSIGN(const Extent extent, c.read<Extent>());
     dims.push_back(static_cast<int64_t>(extent));
-    if (dims.back() < 0) return c.problem("a negative extent before").found(std::to_string(dims.back()));
+    if (dims.back() < 0) return c.problem("a negative extent").found(std::to_string(dims.back()));
   }
   return dims;
 }
@@ -58,13 +58,13 @@ Result<Dims> read_extents(Cursor& c, uint32_t rank) {
 Result<DType> read_dtype(Cursor& c) {
   ORKNN_TRY_ASSIGN(const int32_t number, c.read<int32_t>());
   const DType dtype = dtype_of_number(number);
-  if (dtype == DType::Undefined) return c.problem("unknown element type before").found(std::to_string(number));
+  if (dtype == DType::Undefined) return c.problem("an unknown element type").found(std::to_string(number));
   return dtype;
 }
 
 Result<const std::byte*> read_elements(Cursor& c, DType dtype, const Dims& dims) {
   const auto count = checked_element_count(dims);
-  if (!count) return c.problem("an array of absurd size before").found(to_string(dims));
+  if (!count) return c.problem("an array that is too large").found(to_string(dims));
   return c.take(static_cast<uint64_t>(*count) * dtype_bytes(dtype));
 }
 
@@ -79,7 +79,7 @@ Result<StoredArray> read_new_array(Cursor& c, uint32_t version) {
   StoredArray array;
   ORKNN_TRY_ASSIGN(const int32_t storage, c.read<int32_t>());
   if (storage < 0 || storage > 2)
-    return c.problem("unknown storage type before").expected("0 dense, 1 row_sparse or 2 csr").found(std::to_string(storage));
+    return c.problem("an unknown storage type").expected("0 dense, 1 row_sparse or 2 csr").found(std::to_string(storage));
   array.is_sparse = storage != 0;
   const size_t extra_arrays = static_cast<size_t>(storage);  // row_sparse has indices, csr has indices and row starts
   const auto read_shape = [&](bool& is_known) -> Result<Dims> {

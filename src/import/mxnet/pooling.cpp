@@ -104,7 +104,7 @@ Result<TensorId> pool_windows(Layer& l, TensorId x, const std::string& type, boo
   if (type == "sum") return sums;
   // Windows that end after the padding count only what lies before its end.
   if (!checked_element_count(all.counts, int64_t{1} << 24))
-    return unsupported("an average over so many windows").found(to_string(all.counts));
+    return unsupported("there are too many windows to average over").found(to_string(all.counts));
   return l.mul(sums, l.cast(averaging_factors(l, all, in), l.dtype_of(x)));
 }
 

@@ -73,7 +73,8 @@ Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
   const std::string name = l.text("mode", "");
   const Mode* mode = find_mode(name);
   if (!mode) return unsupported("unknown mode").expected("rnn_relu, rnn_tanh, lstm or gru").found(name);
-  if (l.has("projection_size")) return unsupported("a projected LSTM (projection_size)").hint("train without projection");
+  if (l.has("projection_size"))
+    return unsupported("an LSTM with projection_size is not supported").hint("train without projection");
   if (l.has("lstm_state_clip_min") || l.has("lstm_state_clip_max"))
     return unsupported("clipped LSTM states (lstm_state_clip_min, lstm_state_clip_max)");
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to lay out the parameters"));
@@ -81,7 +82,7 @@ Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
   const int64_t hidden = l.integer("state_size", 0), levels = l.integer("num_layers", 1),
                 directions = l.flag("bidirectional", false) ? 2 : 1;
   if (hidden < 1 || hidden > 1 << 16 || levels < 1 || levels > 256 || dims[2] > 1 << 20)
-    return invalid_model("absurd sizes")
+    return invalid_model("the sizes are too large")
         .expected("state_size of 1 to 65536, num_layers of 1 to 256")
         .found(std::to_string(hidden) + ", " + std::to_string(levels));
   const Parameters layout{dims[2], hidden, levels, directions, gate_count(mode->cell)};

@@ -134,7 +134,7 @@ Result<TensorId> percentile(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const Reduced r, reduced_axes(l, x));
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to find its percentiles"));
   if (r.axes.size() > 1 && !r.are_all)
-    return unsupported("percentiles along several axes").expected("one axis, or all").found(to_string(r.axes));
+    return unsupported("percentiles along several axes are not supported").expected("one axis, or all").found(to_string(r.axes));
   const bool is_flat = r.are_all && rank != 1;
   ORKNN_TRY_ASSIGN(TensorId y, quantiles(l, {.x = l.cast(is_flat ? l.reshape(x, {-1}) : x, type),
                                              .share = l.div(l.cast(percents, type), 100.0),

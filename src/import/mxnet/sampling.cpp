@@ -60,7 +60,7 @@ Result<TensorId> position_sensitive_pooling(Layer& l, TensorId x, TensorId regio
 }
 
 Status no_region_kernel(Layer&) {
-  return unsupported("this kind of region pooling")
+  return unsupported("this kind of region pooling is not supported")
       .hint("ROIPooling, _contrib_ROIAlign and _contrib_PSROIPooling are supported; or cut the model before it");
 }
 
@@ -77,7 +77,7 @@ Result<TensorId> flow_grid(Layer& l, TensorId flow, const Dims& dims) {
   if (dims.size() != 4 || dims[1] != 2) return shape_mismatch("the flow must be [N,2,H,W]").found(to_string(dims));
   const int64_t height = dims[2], width = dims[3];
   if (!checked_element_count(Dims{2, height, width}, int64_t{1} << 24))
-    return unsupported("a grid of this size").found(to_string(dims));
+    return unsupported("the grid is too large").found(to_string(dims));
   std::vector<float> places(static_cast<size_t>(2 * height * width));
   for (int64_t r = 0; r < height; ++r)
     for (int64_t c = 0; c < width; ++c) {
@@ -121,7 +121,8 @@ Result<TensorId> correlation(Layer& l, TensorId first, TensorId second) {
   ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(first, "to shift it"));
   if (in.size() != 4) return shape_mismatch("the data must be [N,C,H,W]").found(to_string(in));
   const int64_t border = reach + (kernel - 1) / 2, radius = reach / step, shifts = (2 * radius + 1) * (2 * radius + 1);
-  if (shifts > 2500) return unsupported("a correlation of so many shifts").expected("at most 2500").found(std::to_string(shifts));
+  if (shifts > 2500)
+    return unsupported("the correlation has too many shifts").expected("at most 2500").found(std::to_string(shifts));
   const auto size_of = [&](int64_t extent) { return (extent + 2 * pad - 2 * border + stride - 1) / stride; };
   const int64_t height = size_of(in[2]), width = size_of(in[3]);
   if (height < 1 || width < 1) return shape_mismatch("the data is smaller than the displacement").found(to_string(in));

@@ -280,7 +280,7 @@ Result<TensorId> repeat(Layer& l, TensorId x) {
 
 Result<TensorId> reverse(Layer& l, TensorId x) {
   const std::vector<int64_t> axes = l.integers("axis");
-  if (axes.empty()) return invalid_model("no axis to reverse");
+  if (axes.empty()) return invalid_model("the axis to reverse is missing");
   return l.reverse(x, axes);
 }
 
@@ -345,7 +345,7 @@ Result<TensorId> filled(Layer& l, double value) {
   Dims dims = l.integers("shape");
   for (int64_t& d : dims)
     if (d <= 0) d = 1;
-  if (!checked_element_count(dims, int64_t{1} << 31)) return invalid_model("a tensor of absurd size").found(to_string(dims));
+  if (!checked_element_count(dims, int64_t{1} << 31)) return invalid_model("the tensor is too large").found(to_string(dims));
   return l.expand(l.add_scalar("value", value, l.dtype("dtype", DType::Float32)), dims);
 }
 Result<TensorId> zeros(Layer& l) { return filled(l, 0.0); }
@@ -357,7 +357,7 @@ constexpr int64_t kMaxRange = int64_t{1} << 22;
 // `count` numbers, each `repeat` times, as a vector.
 Result<TensorId> number_range(Layer& l, double start, double step, int64_t count, int64_t repeat, DType dtype) {
   if (repeat < 1 || count < 0 || count > kMaxRange / repeat)
-    return invalid_model("a range of absurd length").found(std::to_string(count) + " x " + std::to_string(repeat));
+    return invalid_model("the range is too long").found(std::to_string(count) + " x " + std::to_string(repeat));
   TensorData values = TensorData::allocate(DType::Float64, {count * repeat});
   double* to = static_cast<double*>(values.mutable_data());
   for (int64_t i = 0; i < count * repeat; ++i) to[i] = start + static_cast<double>(i / repeat) * step;
@@ -371,7 +371,7 @@ Result<TensorId> arange(Layer& l) {
     return unsupported("a range whose length follows from its use").hint("state 'stop'");
   const double stop = l.has("stop") ? l.number("stop", 0.0) : std::exchange(start, 0.0);
   const double length = std::ceil((stop - start) / step);
-  if (!(length < static_cast<double>(kMaxRange))) return invalid_model("a range of absurd length").found(std::to_string(length));
+  if (!(length < static_cast<double>(kMaxRange))) return invalid_model("the range is too long").found(std::to_string(length));
   return number_range(l, start, step, length > 0 ? static_cast<int64_t>(length) : 0, l.integer("repeat", 1),
                       l.dtype("dtype", DType::Float32));
 }
@@ -404,7 +404,7 @@ Result<TensorId> eye(Layer& l) {
   const int64_t rows = l.integer("N", 0), given = l.integer("M", 0), shift = l.integer("k", 0),
                 columns = given > 0 ? given : rows;
   if (rows < 1 || !checked_element_count(Dims{rows, columns}, kMaxRange))
-    return invalid_model("a matrix of absurd size").found(std::to_string(rows) + "x" + std::to_string(columns));
+    return invalid_model("the matrix is too large").found(std::to_string(rows) + "x" + std::to_string(columns));
   std::vector<float> values(static_cast<size_t>(rows * columns), 0.0f);
   for (int64_t r = 0; r < rows; ++r)
     if (r + shift >= 0 && r + shift < columns) values[static_cast<size_t>(r * columns + r + shift)] = 1.0f;

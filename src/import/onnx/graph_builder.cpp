@@ -574,7 +574,7 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(Scope& outer, const Attribut
     ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
     if (!id) return invalid_model("a body output has no name");
     if (sequences_.contains(*body.graph, id))
-      return unsupported("a body hands out a sequence of tensors").found("'" + std::string(name) + "'");
+      return unsupported("a body that returns a sequence of tensors is not supported").found("'" + std::string(name) + "'");
     body.graph->outputs().push_back(id);
   }
   body.captures = std::move(scope.captures);

@@ -40,7 +40,7 @@ Status wrong_count(const char* what, size_t expected, size_t found) {
 }
 
 Status too_many_iterations(const std::string& found) {
-  return unsupported("the loop has sequences and too many iterations to be written out")
+  return unsupported("a loop that passes sequences on has too many iterations to unroll")
       .expected("at most " + std::to_string(kMaxIterations) + " iterations")
       .found(found);
 }

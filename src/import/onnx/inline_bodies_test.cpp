@@ -194,7 +194,7 @@ TEST(OnnxSequences, SayWhatCannotBeKnown) {
        "node 'loop' (Loop): the value of 'm' must be known to write out the iterations of a loop that has sequences"},
       {{empty, node("Constant", {}, {"m"}, {attribute_int("value_int", int64_t{1} << 40)}), list_loop("m", "", "e", append),
         length},
-       "node 'loop' (Loop): the loop has sequences and too many iterations to be written out; expected at most 4096 "
+       "node 'loop' (Loop): a loop that passes sequences on has too many iterations to unroll; expected at most 4096 "
        "iterations, found "
        "1099511627776"},
       {{empty, list_loop("", "", "e", append), length}, "found a condition that stays true"},

@@ -37,7 +37,7 @@ Result<LinearForm> linear_form(Layer& l) {
   f.key_width = k[2] / f.heads;
   f.value_width = v[2] / f.heads;
   if (f.steps > kMaxSteps)
-    return unsupported("so many steps are not unrolled")
+    return unsupported("the sequence has too many steps to unroll")
         .expected("at most " + std::to_string(kMaxSteps))
         .found(std::to_string(f.steps));
   const std::string rule = l.take_string("update_rule").value_or("gated_delta");
@@ -96,7 +96,7 @@ Result<Layer::Outputs> linear_attention(Layer& l) {
     state = l.add(state, l.mul(key, written));
     results.push_back(l.mul(l.matmul(now(q), state), f.scale));  // [batch, heads, shared, value_width]
   }
-  if (results.empty()) return unsupported("attention over no steps");
+  if (results.empty()) return unsupported("attention needs at least one step");
   const TensorId all = l.reshape(l.stack(results, 1), {f.batch, f.steps, f.query_heads * f.value_width});
   return Layer::Outputs{l.cast(all, l.dtype(0)), l.cast(state, state_type)};
 }

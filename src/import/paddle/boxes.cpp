@@ -149,7 +149,8 @@ Result<TensorId> box_coder(Layer& l) {
 Result<TensorId> pictures_of(Layer& l, TensorId regions, int64_t pictures) {
   ORKNN_TRY_ASSIGN(const Dims d, l.need_dims(regions, "to find the pictures of regions"));
   if (!l.has(2)) {
-    if (pictures != 1) return unsupported("regions of several pictures without their numbers").hint("pass boxes_num");
+    if (pictures != 1)
+      return unsupported("it is not stated how many regions each of several pictures has").hint("pass boxes_num");
     return l.full(Dims{d[0]}, 0, DType::Int64);
   }
   ORKNN_TRY_ASSIGN(const TensorId counts, l.vector(2));
@@ -243,7 +244,7 @@ Result<Kept> decayed_picture(Layer& l, TensorId boxes, TensorId scores, int64_t 
   const int64_t n = std::ssize(looked_at);
   if (n < 1 || k < 1) return invalid_model("there is nothing to choose from");
   if (k * k > kMostPairs / n)
-    return unsupported("so many boxes at once")
+    return unsupported("there are too many boxes to compare at once")
         .found(std::to_string(k) + " of each class")
         .hint("export with a smaller nms_top_k");
   const TensorId own = l.gather(scores, l.add_ints("classes", looked_at), 0);
@@ -265,7 +266,8 @@ Result<std::vector<TensorId>> matrix_nms(Layer& l, TensorId boxes, TensorId scor
     return shape_mismatch("boxes and scores do not fit")
         .expected("[N,M,4] and [N,C,M]")
         .found(to_string(b) + " and " + to_string(s));
-  if (b[0] < 1 || b[0] > 64) return unsupported("the number of pictures").expected("1 to 64").found(std::to_string(b[0]));
+  if (b[0] < 1 || b[0] > 64)
+    return unsupported("the number of pictures is not supported").expected("1 to 64").found(std::to_string(b[0]));
   std::vector<TensorId> rows, places, counts;
   for (int64_t n = 0; n < b[0]; ++n) {
     const auto of_picture = [&](TensorId x) { return l.squeeze(l.slice(x, 0, n, n + 1), {0}); };

@@ -13,7 +13,7 @@ Status check_made(const Dims& dims) {
   for (int64_t d : dims)
     if (d < 0) return invalid_model("a negative extent").found(to_string(dims));
   if (checked_element_count(dims, kMaxMade)) return {};
-  return unsupported("a constant of this size")
+  return unsupported("the constant is too large")
       .expected("at most " + std::to_string(kMaxMade) + " elements")
       .found(to_string(dims));
 }
@@ -93,7 +93,7 @@ Result<TensorId> linspace(Layer& l, TensorId start, TensorId stop, TensorId coun
 Result<TensorId> eye(Layer& l) {
   ORKNN_TRY_ASSIGN(const double rows, l.number(0, "num_rows", 0, "to make a matrix"));
   ORKNN_TRY_ASSIGN(const double columns, l.number(1, "num_columns", -1, "to make a matrix"));
-  if (!(rows >= 0 && rows <= 65536 && columns <= 65536)) return invalid_model("a matrix of absurd size");
+  if (!(rows >= 0 && rows <= 65536 && columns <= 65536)) return invalid_model("the matrix is too large");
   const Dims dims{static_cast<int64_t>(rows), static_cast<int64_t>(columns < 0 ? rows : columns)};
   ORKNN_TRY(check_made(dims));
   std::vector<float> values(static_cast<size_t>(element_count(dims)), 0.0f);

@@ -13,7 +13,7 @@ Result<std::vector<TensorId>> yolo_box(Layer& l, TensorId x, TensorId sizes) {
   ORKNN_TRY_ASSIGN(const Dims d, l.need_dims(x, "to place boxes"));
   const std::vector<int64_t> anchors = l.integers("anchors");
   const int64_t count = std::ssize(anchors) / 2, classes = l.integer("class_num", 0), down = l.integer("downsample_ratio", 32);
-  if (l.flag("iou_aware", false)) return unsupported("yolo_box with iou_aware");
+  if (l.flag("iou_aware", false)) return unsupported("yolo_box with iou_aware is not supported");
   if (d.size() != 4 || count < 1 || classes < 1 || down < 1 || d[1] != count * (5 + classes))
     return invalid_model("the map does not fit anchors and classes").found(to_string(d));
   const int64_t h = d[2], w = d[3];
@@ -109,9 +109,12 @@ Result<Survivors> survivors_of(Layer& l, TensorId boxes, TensorId scores, int64_
 // picture.
 Result<std::vector<TensorId>> multiclass_nms(Layer& l, TensorId boxes, TensorId scores) {
   if (l.has(2))
-    return unsupported("suppression of boxes of pictures of several sizes").expected("boxes of rank 3 without rois_num");
+    return unsupported("suppression of boxes in pictures of several sizes is not supported")
+        .expected("boxes of rank 3 without rois_num");
   if (l.number("nms_eta", 1) != 1)
-    return unsupported("a threshold that adapts").expected("nms_eta of 1").found(std::to_string(l.number("nms_eta", 1)));
+    return unsupported("a threshold that adapts is not supported")
+        .expected("nms_eta of 1")
+        .found(std::to_string(l.number("nms_eta", 1)));
   ORKNN_TRY_ASSIGN(const Dims b, l.need_dims(boxes, "to suppress boxes"));
   ORKNN_TRY_ASSIGN(const Dims s, l.need_dims(scores, "to suppress boxes"));
   if (b.size() != 3 || s.size() != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2])

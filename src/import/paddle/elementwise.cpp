@@ -76,7 +76,7 @@ Result<TensorId> clipped(Layer& l, TensorId x) {
 TensorId incremented(Layer& l, TensorId x) { return l.add(x, l.number("value", 1)); }
 Result<TensorId> rounded(Layer& l, TensorId x) {
   if (const int64_t decimals = l.integer("decimals", 0); decimals != 0)
-    return unsupported("rounding to decimals").expected("0").found(std::to_string(decimals));
+    return unsupported("rounding to decimals is not supported").expected("0").found(std::to_string(decimals));
   return round_half_away(l, x);
 }
 TensorId is_infinite(Layer& l, TensorId x) { return l.unary("IsInf", x); }

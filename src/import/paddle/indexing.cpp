@@ -104,7 +104,8 @@ Result<TensorId> write_part(Layer& l, size_t value_operand, size_t first) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> ends, l.ints(first + 1, "ends", "to find the part"));
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> steps, l.ints(first + 2, "steps", "to find the part"));
   const std::vector<int64_t> axes = l.integers("axes");
-  if (!l.integers("none_axes").empty()) return unsupported("a part with new axes").hint("index the value instead");
+  if (!l.integers("none_axes").empty())
+    return unsupported("assigning to a part with new axes is not supported").hint("index the value instead");
   if (starts.size() != axes.size() || ends.size() != axes.size() || steps.size() != axes.size())
     return invalid_model("starts, ends, steps and axes of the part differ in number");
   Dims part = d;

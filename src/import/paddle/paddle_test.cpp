@@ -177,7 +177,7 @@ TEST(PaddleImport, DamagedBlocksAreRefused) {
   std::string deep = yield(R"({"%":1})");
   for (int i = 0; i < 7; ++i) deep = branch_with(block(deep) + "," + good) + "," + yield(R"({"%":9})");
   const std::string error = error_of(import_text(pir(branch_with(block(deep) + "," + good))));
-  EXPECT_TRUE(holds(error, "blocks within blocks; expected at most 6 levels")) << error;
+  EXPECT_TRUE(holds(error, "blocks within blocks are not supported; expected at most 6 levels")) << error;
 }
 
 // Old programs align the second operand with the axes of the first from `axis` on, and write variables again.

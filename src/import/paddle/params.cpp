@@ -41,7 +41,7 @@ class ParameterCursor {
 Status expect_version(ParameterCursor& c) {
   ORKNN_TRY_ASSIGN(const uint32_t version, c.read<uint32_t>());
   if (version == 0) return {};
-  return c.problem("this is no tensor of PaddlePaddle")
+  return c.problem("this is not a PaddlePaddle tensor")
       .expected("version 0")
       .found(std::to_string(version))
       .hint("give the .pdiparams file that was saved with the model");
@@ -51,7 +51,7 @@ Status expect_version(ParameterCursor& c) {
 Result<TensorData> read_tensor(ParameterCursor& c, const std::shared_ptr<const void>& keeper) {
   ORKNN_TRY(expect_version(c));
   ORKNN_TRY_ASSIGN(const uint64_t levels, c.read<uint64_t>());
-  if (levels > 16) return c.problem("a tensor of absurdly many levels").found(std::to_string(levels));
+  if (levels > 16) return c.problem("a tensor has too many levels").found(std::to_string(levels));
   for (uint64_t i = 0; i < levels; ++i) {
     ORKNN_TRY_ASSIGN(const uint64_t size, c.read<uint64_t>());
     ORKNN_TRY(c.take(size).status());
@@ -71,7 +71,7 @@ Result<TensorData> read_tensor(ParameterCursor& c, const std::shared_ptr<const v
   if (dtype == DType::Undefined) return c.problem("a tensor of unknown element type");
   const auto count = checked_element_count(dims);
   if (!count || std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; }))
-    return c.problem("a tensor of absurd size").found(to_string(dims));
+    return c.problem("the tensor is too large").found(to_string(dims));
   ORKNN_TRY_ASSIGN(const auto elements, c.take(static_cast<uint64_t>(*count) * dtype_bytes(dtype)));
   if (reinterpret_cast<uintptr_t>(elements.data()) % dtype_bytes(dtype) == 0 && dtype != DType::Bool)
     return TensorData::wrap(dtype, dims, elements.data(), keeper);
@@ -129,7 +129,7 @@ Result<ParameterValues> read_parameter_files(const std::string& folder, const Pr
   ParameterValues values;
   for (const Parameter& p : program.parameters) {
     const std::optional<std::string> file = file_of(folder, p);
-    if (!file) return invalid_model("a parameter whose name is no file's").found("'" + p.name + "'");
+    if (!file) return invalid_model("the name of a parameter is not a valid file name").found("'" + p.name + "'");
     auto mapped = MappedFile::open(*file);
     if (!mapped) return Status(mapped.status()).node(p.name, "parameter");
     Program alone;

@@ -303,7 +303,7 @@ class Builder {
   Status add_yield(const Operation& op, Body& body) {
     for (int64_t read : op.reads) {
       ORKNN_TRY_ASSIGN(const std::vector<std::string> values, values_of(read));
-      if (values.size() != 1) return unsupported("a block that hands out a list").expected("tensors");
+      if (values.size() != 1) return unsupported("a block that returns a list is not supported").expected("tensors");
       body.outputs.push_back(values[0]);
     }
     return {};

@@ -324,7 +324,8 @@ class BlockReader {
     if (from.size() != 2 || !result) return invalid_model("a selection needs two values and a result");
     const auto otherwise = setting_of(from[0], condition, false), then = setting_of(from[1], condition, true);
     if (!otherwise || !then)
-      return unsupported("a selection of values that no conditional block sets").found("'" + from[0] + "' and '" + from[1] + "'");
+      return unsupported("a selection between values that no conditional block sets is not supported")
+          .found("'" + from[0] + "' and '" + from[1] + "'");
     return Choice{*otherwise, *then, *result};
   }
   std::string condition_of(const OldOperator& op) const {
@@ -432,7 +433,8 @@ DType dtype_of_number(int64_t number) {
 }
 
 Status too_many_nested_blocks() {
-  return unsupported("blocks within blocks").expected("at most " + std::to_string(kMostNestedBlocks) + " levels");
+  return unsupported("blocks within blocks are not supported")
+      .expected("at most " + std::to_string(kMostNestedBlocks) + " levels");
 }
 
 Shape shape_of_input(const Dims& dims) {

@@ -13,7 +13,7 @@ namespace {
 Result<int64_t> bits_of(const Layer& l) {
   const int64_t bits = l.integer("bit_length", l.integer("quant_bits", 8));
   if (bits >= 2 && bits <= 16) return bits;
-  return unsupported("quantization to this number of bits").expected("2 to 16").found(std::to_string(bits));
+  return unsupported("quantization to this number of bits is not supported").expected("2 to 16").found(std::to_string(bits));
 }
 double largest_integer(int64_t bits) { return static_cast<double>((int64_t{1} << (bits - 1)) - 1); }
 
@@ -21,7 +21,7 @@ Result<std::vector<double>> magnitudes(Layer& l, TensorId scale) {
   if (!scale) return invalid_model("the scale is missing");
   ORKNN_TRY_ASSIGN(std::vector<double> values, l.need_doubles(scale, "to quantize by it"));
   for (double& v : values) {
-    if (!std::isfinite(v)) return invalid_model("a scale that is no number").found(std::to_string(v));
+    if (!std::isfinite(v)) return invalid_model("a scale is not a finite number").found(std::to_string(v));
     v = std::max(std::fabs(v), 1e-8);
   }
   return values;
@@ -103,8 +103,10 @@ Result<TensorId> channels_from_integers(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const std::vector<TensorId> scales, l.list(1));
   std::vector<int64_t> bits = l.integers("quant_bits");
   if (bits.empty()) bits = {8};
-  if (scales.size() != 1) return unsupported("weights with several scales").expected("1").found(std::to_string(scales.size()));
-  if (bits[0] < 2 || bits[0] > 16) return unsupported("quantization to this number of bits").found(std::to_string(bits[0]));
+  if (scales.size() != 1)
+    return unsupported("weights with several scales are not supported").expected("1").found(std::to_string(scales.size()));
+  if (bits[0] < 2 || bits[0] > 16)
+    return unsupported("quantization to this number of bits is not supported").found(std::to_string(bits[0]));
   ORKNN_TRY_ASSIGN(const TensorId scale, along_quant_axis(l, x, scales[0]));
   return l.mul(l.cast(x, DType::Float32), l.div(scale, largest_integer(bits[0])));
 }

@@ -22,7 +22,7 @@ Result<TensorId> convolved(Call& c, TensorId x, TensorId weight, TensorId bias, 
   window.pads_begin = window.pads_end = g.padding;
   for (size_t i = 0; i < spatial && g.is_same; ++i) {
     if (window.kernel[i] < 0 || window.kernel[i] > (1 << 30) || g.dilation[i] < 0 || g.dilation[i] > (1 << 30))
-      return invalid_model("a convolution has an absurd geometry");
+      return invalid_model("the kernel or the dilation of a convolution is out of range");
     const int64_t total = window.reach(i) - 1;
     window.pads_begin[i] = total / 2;
     window.pads_end[i] = total - total / 2;
@@ -39,7 +39,7 @@ Result<TensorId> convolved(Call& c, TensorId x, TensorId weight, TensorId bias, 
 Status ask_for_batch(Call& c, const TensorValue& t) {
   if (t.input < 0 || c.session().has_input_facts) return {};
   c.session().retype = {t.input, DType::Undefined};
-  return invalid_model("the input of a convolution lacks the batch");
+  return invalid_model("the input of a convolution has no batch axis");
 }
 
 namespace {

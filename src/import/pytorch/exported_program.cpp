@@ -30,7 +30,9 @@ Variant variant_of(const Value& value) {
   return {value.dict().items[0].first.text(), value.dict().items[0].second};
 }
 
-Status strange(const std::string& what) { return invalid_model("the exported program describes " + what + " in a strange way"); }
+Status unexpected(const std::string& what) {
+  return invalid_model("the exported program has an unexpected description of " + what);
+}
 
 // The schema numbers element types from 1 in the order PyTorch does, except for those added later.
 Result<int64_t> scalar_code(const Value& value) {
@@ -164,7 +166,7 @@ Result<ExportedProgram> ExportedProgram::open(const Source& source, const zip::A
   if (!description) return Status(description.status()).node(contents.root, "JSON");
   program.description_ = *description;
   if (member(member(program.description_, "graph_module"), "graph").kind() != Kind::Dict)
-    return strange("its graph").node(contents.root, "JSON");
+    return unexpected("its graph").node(contents.root, "JSON");
   return program;
 }
 
@@ -190,7 +192,7 @@ Status ExportedProgram::read_payload(const std::string& folder, const std::strin
   ORKNN_TRY_ASSIGN(const std::string text, archive_.text(*archive_.find(list), text_limit(source_)));
   ORKNN_TRY_ASSIGN(const Value config, read_json(text, session_.heap));
   const Value tensors = member(config, "config");
-  if (tensors.kind() != Kind::Dict) return strange("its weights").node(list, "JSON");
+  if (tensors.kind() != Kind::Dict) return unexpected("its weights").node(list, "JSON");
   const auto extents = [](const Value& sizes, ir::Dims& dims) {
     for (const Value& size : items_of(sizes)) {
       const auto extent = integer_of(member(size, "as_int"));
@@ -210,7 +212,7 @@ Status ExportedProgram::read_payload(const std::string& folder, const std::strin
     t->storage_offset = integer_of(member(member(meta, "storage_offset"), "as_int")).value_or(0);
     if (!extents(member(meta, "sizes"), t->dims) || !extents(member(meta, "strides"), t->strides) ||
         t->dims.size() != t->strides.size())
-      return strange("tensor '" + name + "'").node(list, "JSON");
+      return unexpected("tensor '" + name + "'").node(list, "JSON");
     ORKNN_TRY_ASSIGN(const int64_t code, scalar_code(member(meta, "dtype")));
     const ScalarType* type = scalar_type(code);
     const std::string path = text_member(item, "path_name");
@@ -232,7 +234,7 @@ Status ExportedProgram::read_pickled_weights(const std::string& name) {
   if (contents.kind != FileKind::Eager)
     return invalid_model("entry '" + name + "' holds no weights").expected("what torch.save writes");
   ORKNN_TRY_ASSIGN(const Value tensors, read_pickled(inner, archive, contents.root, "data", session_.heap));
-  if (tensors.kind() != Kind::Dict) return strange("its weights").node(name, "pickle");
+  if (tensors.kind() != Kind::Dict) return unexpected("its weights").node(name, "pickle");
   for (const auto& [key, value] : tensors.dict().items) {
     if (value.is_tensor() && value.tensor().name.empty()) value.tensor().name = to_text(key);
     weights_[to_text(key)] = value;
@@ -261,12 +263,12 @@ Result<Port> ExportedProgram::stated_port(const std::string& name) const {
         .found(type ? std::string(type->name) : to_text(member(meta, "dtype")));
   port.dtype = type->dtype;
   const Value sizes = member(meta, "sizes");
-  if (!sizes.is_sequence()) return strange("input '" + name + "'");
+  if (!sizes.is_sequence()) return unexpected("input '" + name + "'");
   for (const Value& size : items_of(sizes)) {
     const Value open = member(size, "as_expr");
     if (open.is_none()) {
       const auto extent = integer_of(member(size, "as_int"));
-      if (!extent) return strange("input '" + name + "'");
+      if (!extent) return unexpected("input '" + name + "'");
       port.shape->push_back(Dim(*extent));
     } else {
       port.shape->push_back(Dim::symbol(with_bare_symbols(text_member(open, "expr_str"))));
@@ -410,7 +412,7 @@ Result<Value> ExportedProgram::call_with_graphs(const Value& node, Values& value
   }
   Values inner;
   const auto inputs = items_of(member(chosen, "inputs"));
-  if (inputs.size() > operands.size()) return strange("a block");
+  if (inputs.size() > operands.size()) return unexpected("a block");
   for (size_t i = 0; i < inputs.size(); ++i) inner[name_of(variant_of(inputs[i]))] = operands[i];
   ORKNN_TRY(run(chosen, inner));
   std::vector<Value> results;

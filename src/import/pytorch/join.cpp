@@ -69,7 +69,7 @@ Result<TensorId> repeat(Call& c, TensorId x) {
     times.insert(times.begin(), static_cast<size_t>(c.rank()) - times.size(), 1);
   }
   for (int64_t n : times)
-    if (n < 0) return invalid_model("a tensor is repeated less than never");
+    if (n < 0) return invalid_model("a tensor is repeated a negative number of times");
   Dims dims(times.size() - c.dims().size(), 1);
   dims.insert(dims.end(), c.dims().begin(), c.dims().end());
   x = c.reshape(x, dims);
@@ -107,7 +107,7 @@ Result<Value> padded(Call& c, std::span<const int64_t> pads, const std::string& 
     return invalid_model("padding does not fit the tensor").found(ir::to_string(Dims(pads.begin(), pads.end())));
   std::vector<int64_t> ordered(static_cast<size_t>(2 * rank), 0);
   for (size_t i = 0; i < pads.size(); ++i) {
-    if (pads[i] < -(int64_t{1} << 34) || pads[i] > (int64_t{1} << 34)) return invalid_model("padding is absurdly large");
+    if (pads[i] < -(int64_t{1} << 34) || pads[i] > (int64_t{1} << 34)) return invalid_model("the padding is too large");
     ordered[rank - 1 - static_cast<int64_t>(i / 2) + (i % 2 == 0 ? 0 : rank)] = pads[i];
   }
   if (std::ranges::all_of(ordered, [](int64_t p) { return p == 0; })) return c.copy_of();
@@ -265,7 +265,8 @@ Result<TensorId> cartesian_prod(Call& c) {
 }
 // The last axis on the diagonal of a matrix. Row r holds element r (or r + offset) at column r + offset; the others are masked.
 Result<TensorId> on_diagonal(Call& c, TensorId x, int64_t extent, int64_t offset) {
-  if (extent < 1 || extent > 65536 || offset > 65536 || offset < -65536) return unsupported("the diagonal has a strange length");
+  if (extent < 1 || extent > 65536 || offset > 65536 || offset < -65536)
+    return unsupported("the length or the offset of the diagonal is out of range");
   const int64_t size = extent + std::abs(offset);
   std::vector<int64_t> positions;
   for (int64_t r = 0; r < size; ++r) positions.push_back(std::clamp<int64_t>(offset < 0 ? r + offset : r, 0, extent - 1));
@@ -305,7 +306,7 @@ Result<TensorId> block_diag(Call& c) {
     rows.push_back(c.emit("Pad", {block, c.add_ints("pads", {0, before, 0, columns - before - width})}));
     before += width;
   }
-  if (rows.empty()) return unsupported("block_diag without matrices");
+  if (rows.empty()) return unsupported("block_diag has no matrices");
   return c.concat(std::move(rows), 0);
 }
 }  // namespace

@@ -93,7 +93,7 @@ Result<TensorId> einsum(Call& c) {
     work *= static_cast<double>(std::max<int64_t>(ir::element_count(items[i].tensor().dims), 1));
   }
   if (items.size() > 2 && work > 1e13)
-    return unsupported("einsum of so many large operands is not supported").hint("split it into products of two");
+    return unsupported("an einsum of this many large operands is not supported").hint("split it into products of two");
   return c.emit("Einsum", std::move(operands), {{"equation", equation}});
 }
 

@@ -43,7 +43,7 @@ class OldArchive {
     if (!list.is_sequence()) return values;  // absent: no axes
     for (const Value& item : list.sequence().items) {
       const auto number = integer_of(item);
-      if (!number || values.size() >= 64) return invalid_model("model.json describes a tensor in a strange way");
+      if (!number || values.size() >= 64) return invalid_model("model.json has an unexpected description of a tensor");
       values.push_back(*number);
     }
     return values;
@@ -63,7 +63,7 @@ class OldArchive {
         if (name.json == type_name) type = scalar_type_of_name(name.name);
       if (!type) return unsupported("tensors of type " + type_name + " are not supported").node(key, "tensor");
       if (t->strides.size() != t->dims.size())
-        return invalid_model("model.json describes a tensor in a strange way").node(key, "tensor");
+        return invalid_model("model.json has an unexpected description of a tensor").node(key, "tensor");
       const zip::Entry* entry = archive_.find(root_ + key);
       ORKNN_TRY_ASSIGN(t->storage, storages.find(*type, key, entry ? static_cast<int64_t>(entry->size / type->bytes) : 0));
       tensors_.push_back(Value(t));
@@ -90,7 +90,7 @@ class OldArchive {
 
   Result<Value> read_module(const Value& description, const std::string& path, int depth) {
     if (description.kind() != Kind::Dict || depth > kMaxJsonDepth)
-      return invalid_model("model.json describes a module in a strange way").node(path, "module");
+      return invalid_model("model.json has an unexpected description of a module").node(path, "module");
     ObjectValue* object = heap_.object("__torch__." + path);
     if (const Value list = member(description, "parameters"); list.is_sequence())
       for (const Value& p : list.sequence().items) {

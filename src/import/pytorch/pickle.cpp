@@ -278,7 +278,7 @@ class Reader {
     const auto& parts = id.sequence().items;
     if (parts[0].kind() != Kind::String || parts[0].text() != "storage" || parts[1].kind() != Kind::Function ||
         parts[2].kind() != Kind::String || parts[4].kind() != Kind::Int)
-      return damaged("a storage with a strange description");
+      return damaged("a storage has an unexpected description");
     const std::string_view type = parts[1].text();
     ORKNN_TRY_ASSIGN(const Storage* storage, host_.storage(type.substr(type.find(' ') + 1), parts[2].text(), parts[4].integer()));
     TensorValue* whole = heap_.tensor();
@@ -306,7 +306,7 @@ class Reader {
     t->storage_offset = arguments[1].integer();
     t->is_complex = t->storage->type_name == "complex64";
     if (!read_ints(arguments[2], t->dims) || !read_ints(arguments[3], t->strides) || t->dims.size() != t->strides.size())
-      return damaged("a tensor with a strange shape");
+      return damaged("a tensor has an impossible shape");
     return t;
   }
 

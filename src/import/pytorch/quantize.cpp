@@ -11,7 +11,7 @@ using ir::TensorId;
 Result<DType> quantized_dtype(Call& c) {
   const ScalarType* type = scalar_type(c.integer("dtype"));
   if (!type || !type->is_quantized)
-    return invalid_model("a tensor is quantized to a strange type").found(std::to_string(c.integer("dtype")));
+    return invalid_model("a tensor is quantized to a type that is not supported").found(std::to_string(c.integer("dtype")));
   return type->dtype;
 }
 // One scale and zero point per entry of an axis, from two constants.
@@ -111,7 +111,8 @@ Result<TensorId> fake_quantized(Call& c, const Quantization& q) {
 Result<DType> type_of_range(Call& c) {
   const int64_t least = c.integer("quant_min"), most = c.integer("quant_max");
   if (least < -32768 || most > 65535 || least >= most || (least < 0 && most > 32767))
-    return invalid_model("fake quantization has a strange range").found(std::to_string(least) + " to " + std::to_string(most));
+    return invalid_model("the range of a fake quantization is impossible")
+        .found(std::to_string(least) + " to " + std::to_string(most));
   return least < 0 ? (least < -128 || most > 127 ? DType::Int16 : DType::Int8) : most > 255 ? DType::UInt16 : DType::UInt8;
 }
 Result<TensorId> fake_quantize(Call& c) {

@@ -180,7 +180,7 @@ Result<Sizes> by_chunks(Call& c, int64_t extent) {
 Result<Sizes> by_sections(Call& c, int64_t extent) {
   const int64_t count = c.integer("sections");
   if (count < 1 || count > 65536)
-    return invalid_model("a tensor is split into a strange number of parts").found(std::to_string(count));
+    return invalid_model("the number of parts of a split is out of range").found(std::to_string(count));
   Sizes sizes;
   for (int64_t i = 0; i < count; ++i) sizes.push_back(extent / count + (i < extent % count));
   return sizes;

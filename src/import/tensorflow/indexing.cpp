@@ -74,7 +74,7 @@ Result<TensorId> invert_permutation(Layer& l, TensorId x) {
   std::vector<int64_t> inverse(order.size(), -1);
   for (size_t i = 0; i < order.size(); ++i) {
     if (order[i] < 0 || order[i] >= static_cast<int64_t>(order.size()) || inverse[static_cast<size_t>(order[i])] >= 0)
-      return invalid_model("no permutation").found(to_string(order));
+      return invalid_model("the numbers are not a permutation").found(to_string(order));
     inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   }
   return l.cast(l.add_ints("inverse", inverse), l.dtype_of(x));

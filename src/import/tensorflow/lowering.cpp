@@ -435,7 +435,7 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
   Scope& scope = *frame.scope;
   const NodeDef& node = scope.node(index);
   if (++lowered_ > kMaxLowered)
-    return unsupported("the graph grows too large when its functions and loops are written out")
+    return unsupported("the graph grows too large when its functions and loops are expanded")
         .node(node.name, node.op)
         .expected("at most " + std::to_string(kMaxLowered) + " nodes");
   const std::string_view op = control_op(node.op);

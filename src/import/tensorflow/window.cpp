@@ -22,7 +22,7 @@ Result<std::vector<int64_t>> spatial_entries(const PictureFormat& format, const 
   for (size_t i = 0; i < format.spatial; ++i) {
     entries.push_back(list[format.axis(i)]);
     if (entries.back() < 1 || entries.back() > kMaxWindow)
-      return invalid_model(std::string(what) + " must be positive and not absurd").found(to_string(list));
+      return invalid_model(std::string(what) + " is out of range").found(to_string(list));
   }
   return entries;
 }

@@ -136,7 +136,7 @@ Status run_sample(RunContext& c) {
   std::vector<Axis> axes;
   for (size_t i = 0; i < axis_count; ++i) {
     const int64_t extent = x.dims[i + 2];
-    if (extent == 0) return shape_mismatch("nothing to sample from").found(to_string(x.dims));
+    if (extent == 0) return shape_mismatch("the input is empty, there is nothing to sample").found(to_string(x.dims));
     const auto last = static_cast<double>(extent - 1);
     axes.push_back({extent, strides[i + 2], align_corners ? 0.0 : -0.5, align_corners ? last : last + 0.5});
   }

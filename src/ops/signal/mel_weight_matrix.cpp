@@ -14,7 +14,7 @@ constexpr int64_t kMaxBins = 1 << 20;
 Result<DType> output_type(const NodeReader& c) {
   const auto type = static_cast<DType>(c.get_int("output_datatype"));
   if (c.get_int("output_datatype") < 0 || c.get_int("output_datatype") > 22 || (!is_float(type) && !is_integer(type)))
-    return unsupported("unsupported output type").found(std::to_string(c.get_int("output_datatype")));
+    return unsupported("the output type is not supported").found(std::to_string(c.get_int("output_datatype")));
   return type;
 }
 
