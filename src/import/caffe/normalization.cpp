@@ -110,10 +110,9 @@ Result<TensorId> softmax(Layer& l, TensorId x) {
 
 std::span<const Row> normalization_rows() {
   static const Row rows[] = {
-      {"BatchNorm", batch_norm, kOne}, {"BN", fused_batch_norm, kOne},     {"Bn", fused_batch_norm, kOne},
-      {"bn", fused_batch_norm, kOne},  {"MVN", mean_variance, kOne},       {"LRN", local_response, kOne},
-      {"Normalize", normalize, kOne},  {"NormalizeBBox", normalize, kOne}, {"ChannelNorm", channel_norm, kOne},
-      {"Softmax", softmax, kOne},      {"SoftMax", softmax, kOne},
+      {"BatchNorm", batch_norm, kOne},    {"BN|Bn|bn", fused_batch_norm, kOne},         {"MVN", mean_variance, kOne},
+      {"LRN", local_response, kOne},      {"Normalize|NormalizeBBox", normalize, kOne}, {"ChannelNorm", channel_norm, kOne},
+      {"Softmax|SoftMax", softmax, kOne},
   };
   return rows;
 }

@@ -108,8 +108,9 @@ Result<TensorId> upsample(Layer& l, Operands bottoms) {
 
 std::span<const Row> pooling_rows() {
   static const Row rows[] = {
-      {"Pooling", pooling, kOne},     {"PoolWithArgmax", pooling, kOne}, {"PoolingWithArgmax", pooling, kOne},
-      {"SPP", spatial_pyramid, kOne}, {"Upsample", upsample, kOneOrTwo}, {"Unpooling", upsample, kOneOrTwo},
+      {"Pooling|PoolWithArgmax|PoolingWithArgmax", pooling, kOne},
+      {"SPP", spatial_pyramid, kOne},
+      {"Upsample|Unpooling", upsample, kOneOrTwo},
   };
   return rows;
 }

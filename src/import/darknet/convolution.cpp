@@ -122,14 +122,10 @@ Result<TensorId> implicit(Layer& l) {
 
 std::span<const Row> convolution_rows() {
   static const Row rows[] = {
-      {"convolutional", convolutional},
-      {"conv", convolutional},
-      {"depthwise_convolutional", depthwise_convolutional},
-      {"depthwise", depthwise_convolutional},
-      {"deconvolutional", deconvolutional},
-      {"deconv", deconvolutional},
-      {"connected", connected},
-      {"conn", connected},
+      {"convolutional|conv", convolutional},
+      {"depthwise_convolutional|depthwise", depthwise_convolutional},
+      {"deconvolutional|deconv", deconvolutional},
+      {"connected|conn", connected},
       {"local", local},
       {"implicit", implicit},
   };

@@ -261,11 +261,9 @@ Result<Survey> survey(const Source& source) {
   Layer net(build, description.net, "net", {});
   const auto port = input_of(net);
   result.inputs = {{"data", DType::Float32, port ? port->shape : std::nullopt}};
-  const auto is_detection = [](const Section& s) {
-    return std::ranges::any_of(detection_rows(), [&](const Row& row) { return row.op == s.type; });
-  };
+  const RowTable<Layer> detections{detection_rows()};
   for (size_t i = 1; i < description.layers.size(); ++i)
-    if (is_detection(description.layers[i]))
+    if (detections.find(description.layers[i].type))
       result.outputs.push_back({name_of(description.layers[i - 1], i - 1), DType::Float32});
   if (result.outputs.empty())
     result.outputs.push_back({name_of(description.layers.back(), description.layers.size() - 1), DType::Float32});

@@ -42,7 +42,7 @@ TensorId other_head(Layer& l, TensorId x) {
 
 std::span<const Row> detection_rows() {
   static const Row rows[] = {
-      {"yolo", yolo}, {"Gaussian_yolo", gaussian_yolo}, {"region", region}, {"detection", other_head}, {"iseg", other_head}};
+      {"yolo", yolo}, {"Gaussian_yolo", gaussian_yolo}, {"region", region}, {"detection|iseg", other_head}};
   return rows;
 }
 

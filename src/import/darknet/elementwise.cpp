@@ -86,9 +86,9 @@ TensorId only_activated(Layer& l, TensorId x) { return l.activated(x); }
 
 std::span<const Row> elementwise_rows() {
   static const Row rows[] = {
-      {"scale_channels", multiply},   {"sam", multiply},           {"logistic", same<"Sigmoid">}, {"logxent", same<"Sigmoid">},
-      {"activation", only_activated}, {"dropout", only_activated}, {"cost", only_activated},      {"contrastive", only_activated},
-      {"empty", only_activated},      {"silence", only_activated},
+      {"scale_channels|sam", multiply},
+      {"logistic|logxent", same<"Sigmoid">},
+      {"activation|dropout|cost|contrastive|empty|silence", only_activated},
   };
   return rows;
 }

@@ -54,9 +54,8 @@ Result<TensorId> l2norm(Layer& l, TensorId previous) {
 }  // namespace
 
 std::span<const Row> normalization_rows() {
-  static const Row rows[] = {{"batchnorm", batchnorm}, {"normalization", local_response},
-                             {"lrn", local_response},  {"softmax", softmax},
-                             {"soft", softmax},        {"l2norm", l2norm}};
+  static const Row rows[] = {
+      {"batchnorm", batchnorm}, {"normalization|lrn", local_response}, {"softmax|soft", softmax}, {"l2norm", l2norm}};
   return rows;
 }
 

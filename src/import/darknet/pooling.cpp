@@ -49,8 +49,7 @@ Result<TensorId> avgpool(Layer& l, TensorId previous) {
 }  // namespace
 
 std::span<const Row> pooling_rows() {
-  static const Row rows[] = {{"maxpool", maxpool},         {"max", maxpool},     {"local_avgpool", local_avgpool},
-                             {"local_avg", local_avgpool}, {"avgpool", avgpool}, {"avg", avgpool}};
+  static const Row rows[] = {{"maxpool|max", maxpool}, {"local_avgpool|local_avg", local_avgpool}, {"avgpool|avg", avgpool}};
   return rows;
 }
 

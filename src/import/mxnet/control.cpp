@@ -101,9 +101,9 @@ Status while_loop(Layer&) {
 
 std::span<const Row> control_rows() {
   static const Row rows[] = {
-      {"_sg_mkldnn_conv", fused},  {"_sg_mkldnn_fully_connected", fused},
-      {"_subgraph_op", fused},     {"_CachedOp", fused},
-      {"_foreach", for_each},      {"_cond", condition},
+      {"_sg_mkldnn_conv|_sg_mkldnn_fully_connected|_subgraph_op|_CachedOp", fused},
+      {"_foreach", for_each},
+      {"_cond", condition},
       {"_while_loop", while_loop},
   };
   return rows;

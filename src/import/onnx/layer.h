@@ -61,9 +61,9 @@ class Layer : public Emitter {
 
 using Row = OperatorRow<Layer>;
 
-// The node under another name.
+// Our operator under another name, as in other frameworks' tables; here the node stays, with its attributes.
 template <OpName Op>
-void become(Layer& layer) {
+void same(Layer& layer) {
   layer.node.op = Op.string();
 }
 

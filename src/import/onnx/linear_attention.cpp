@@ -104,8 +104,7 @@ Result<Layer::Outputs> linear_attention(Layer& l) {
 
 std::span<const Row> linear_attention_rows() {
   static const Row rows[] = {
-      {"LinearAttention", linear_attention},
-      {"com.microsoft:LinearAttention", linear_attention},
+      {"LinearAttention|com.microsoft:LinearAttention", linear_attention},
   };
   return rows;
 }

@@ -361,7 +361,7 @@ Result<TensorId> crop(Layer& l, TensorId x) {
 // Written by ONNX Runtime into the standard domain: RMSNormalization under an older name.
 Status simplified_layer_normalization(Layer& l) {
   ORKNN_TRY(l.only_first_output());
-  become<"RMSNormalization">(l);
+  l.node.op = "RMSNormalization";
   return {};
 }
 
@@ -468,7 +468,7 @@ std::span<const Row> version_rows() {
       {"Scale", scale},
       {"ScaledTanh", scaled_function<"Tanh">},
       {"Scan", scan_8, {.below = 9}},
-      {"Scatter", become<"ScatterElements">},
+      {"Scatter", same<"ScatterElements">},
       {"Selu", selu_defaults, {.below = 6}},
       {"SimplifiedLayerNormalization", simplified_layer_normalization},
       {"Slice", slice},

@@ -185,11 +185,9 @@ Result<TensorId> unfold(Layer& l, TensorId x) {
 
 std::span<const Row> convolution_rows() {
   static const Row rows[] = {
-      {"conv2d", conv<2>},
-      {"depthwise_conv2d", conv<2>},
+      {"conv2d|depthwise_conv2d", conv<2>},
       {"conv3d", conv<3>},
-      {"conv2d_transpose", conv_transpose<2>},
-      {"depthwise_conv2d_transpose", conv_transpose<2>},
+      {"conv2d_transpose|depthwise_conv2d_transpose", conv_transpose<2>},
       {"conv3d_transpose", conv_transpose<3>},
       {"deformable_conv", deformable_conv},
       {"pool2d", pool<2>},

@@ -47,14 +47,8 @@ Result<TensorId> flash_attention(Layer& l, TensorId q, TensorId k, TensorId v) {
 
 std::span<const Row> matrix_rows() {
   static const Row rows[] = {
-      {"matmul", matmul},
-      {"mul", product_of_flattened},
-      {"bmm", same<"MatMul">},
-      {"mv", same<"MatMul">},
-      {"dot", dot},
-      {"addmm", addmm},
-      {"einsum", einsum},
-      {"flash_attn", flash_attention},
+      {"matmul", matmul}, {"mul", product_of_flattened},   {"bmm|mv", same<"MatMul">}, {"dot", dot}, {"addmm", addmm},
+      {"einsum", einsum}, {"flash_attn", flash_attention},
   };
   return rows;
 }

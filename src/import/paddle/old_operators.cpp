@@ -5,9 +5,9 @@
 namespace orknn::importer::paddle {
 namespace {
 
-// One operator of ProgramDesc. `inputs` are the operands in the order of Paddle 3, separated by spaces; `A|B|=c` is the first of
-// A and B that is given, or else the attribute c. `attributes` renames ("old:new"). What is not listed keeps its name and reads X
-// and Y.
+// An operator of ProgramDesc, or several that are alike ("squeeze2|squeeze"). `inputs` are the operands in the order of Paddle 3,
+// separated by spaces; `A|B|=c` is the first of A and B that is given, or else the attribute c. `attributes` renames ("old:new").
+// What is not listed keeps its name and reads X and Y.
 struct OldWords {
   std::string_view type, now, inputs = "X Y", outputs = "Out", attributes = "";
 };
@@ -62,8 +62,7 @@ constexpr OldWords kOldWords[] = {
     {"pool3d", "pool3d", "X", "Out", kPool},
     {"max_pool2d_with_index", "max_pool2d_with_index", "X", "Out Mask", kPool},
     // normalization
-    {"batch_norm", "batch_norm", "X Mean Variance Scale Bias", "Y", "data_layout:data_format"},
-    {"sync_batch_norm", "batch_norm", "X Mean Variance Scale Bias", "Y", "data_layout:data_format"},
+    {"batch_norm|sync_batch_norm", "batch_norm", "X Mean Variance Scale Bias", "Y", "data_layout:data_format"},
     {"layer_norm", "layer_norm", "X Scale Bias", "Y"},
     {"instance_norm", "instance_norm", "X Scale Bias", "Y"},
     {"group_norm", "group_norm", "X Scale Bias", "Y", "data_layout:data_format"},
@@ -90,24 +89,18 @@ constexpr OldWords kOldWords[] = {
     {"arg_max", "argmax", "X =axis"},
     {"arg_min", "argmin", "X =axis"},
     {"cumsum", "cumsum", "X =axis"},
-    {"top_k_v2", "topk", "X K|=k", "Out Indices"},
-    {"top_k", "topk", "X K|=k", "Out Indices"},
+    {"top_k_v2|top_k", "topk", "X K|=k", "Out Indices"},
     {"argsort", "argsort", "X", "Out Indices"},
     {"kthvalue", "kthvalue", "X", "Out Indices"},
     {"nanmedian", "nanmedian", "X =axis", "Out MedianIndex"},
     {"size", "numel", "Input"},
     // shapes
-    {"reshape2", "reshape", "X Shape|ShapeTensor|=shape"},
-    {"reshape", "reshape", "X Shape|ShapeTensor|=shape"},
-    {"transpose2", "transpose", "X", "Out", "axis:perm"},
-    {"transpose", "transpose", "X", "Out", "axis:perm"},
-    {"squeeze2", "squeeze", "X AxesTensor|=axes"},
-    {"squeeze", "squeeze", "X AxesTensor|=axes"},
-    {"unsqueeze2", "unsqueeze", "X AxesTensor|AxesTensorList|=axes"},
-    {"unsqueeze", "unsqueeze", "X AxesTensor|AxesTensorList|=axes"},
+    {"reshape2|reshape", "reshape", "X Shape|ShapeTensor|=shape"},
+    {"transpose2|transpose", "transpose", "X", "Out", "axis:perm"},
+    {"squeeze2|squeeze", "squeeze", "X AxesTensor|=axes"},
+    {"unsqueeze2|unsqueeze", "unsqueeze", "X AxesTensor|AxesTensorList|=axes"},
     {"flatten_contiguous_range", "flatten"},
-    {"flatten2", "flatten_to_matrix"},
-    {"flatten", "flatten_to_matrix"},
+    {"flatten2|flatten", "flatten_to_matrix"},
     {"concat", "concat", "X AxisTensor|=axis"},
     {"split", "split", "X SectionsTensorList|=sections AxisTensor|=axis"},
     {"stack", "stack", "X", "Y"},
@@ -138,8 +131,7 @@ constexpr OldWords kOldWords[] = {
     {"set_value", "set_value_with_tensor",
      "Input ValueTensor StartsTensorList|=starts EndsTensorList|=ends StepsTensorList|=steps"},
     {"one_hot_v2", "one_hot", "X depth_tensor|=depth"},
-    {"lookup_table_v2", "embedding", "Ids W"},
-    {"lookup_table", "embedding", "Ids W"},
+    {"lookup_table_v2|lookup_table", "embedding", "Ids W"},
     {"where_index", "nonzero", "Condition"},
     // constants
     {"fill_constant", "full", "ShapeTensor|ShapeTensorList|=shape ValueTensor|=value"},
@@ -151,12 +143,10 @@ constexpr OldWords kOldWords[] = {
     {"linspace", "linspace", "Start Stop Num"},
     {"eye", "eye", "=num_rows =num_columns"},
     // pictures
-    {"nearest_interp_v2", "nearest_interp", kResized, "Out", "data_layout:data_format"},
-    {"bilinear_interp_v2", "bilinear_interp", kResized, "Out", "data_layout:data_format"},
+    {"nearest_interp_v2|nearest_interp", "nearest_interp", kResized, "Out", "data_layout:data_format"},
+    {"bilinear_interp_v2|bilinear_interp", "bilinear_interp", kResized, "Out", "data_layout:data_format"},
     {"bicubic_interp_v2", "bicubic_interp", kResized, "Out", "data_layout:data_format"},
     {"linear_interp_v2", "linear_interp", kResized, "Out", "data_layout:data_format"},
-    {"nearest_interp", "nearest_interp", kResized, "Out", "data_layout:data_format"},
-    {"bilinear_interp", "bilinear_interp", kResized, "Out", "data_layout:data_format"},
     {"grid_sampler", "grid_sample", "X Grid", "Output"},
     {"affine_grid", "affine_grid", "Theta OutputShape|=output_shape", "Output"},
     // recurrent layers and detection
@@ -170,8 +160,8 @@ constexpr OldWords kOldWords[] = {
     // training with quantization
     {"fake_quantize_dequantize_abs_max", "fake_quantize_dequantize_abs_max", "X"},
     {"fake_quantize_dequantize_moving_average_abs_max", "fake_quantize_dequantize_moving_average_abs_max", "X InScale"},
-    {"fake_quantize_moving_average_abs_max", "fake_quantize_moving_average_abs_max", "X InScale", "Out OutScale"},
-    {"fake_quantize_range_abs_max", "fake_quantize_moving_average_abs_max", "X InScale", "Out OutScale"},
+    {"fake_quantize_moving_average_abs_max|fake_quantize_range_abs_max", "fake_quantize_moving_average_abs_max", "X InScale",
+     "Out OutScale"},
     {"fake_quantize_abs_max", "fake_quantize_abs_max", "X", "Out OutScale"},
     {"fake_channel_wise_quantize_dequantize_abs_max", "fake_channel_wise_quantize_dequantize_abs_max", "X"},
     {"fake_channel_wise_quantize_abs_max", "fake_channel_wise_quantize_abs_max", "X", "Out OutScale"},
@@ -204,13 +194,21 @@ Operand operand_of(const OldOperator& old, std::string_view places) {
   });
   return operand;
 }
+
+const OldWords* words_of(std::string_view type) {
+  for (const OldWords& words : kOldWords) {
+    bool is_named = false;
+    for_each_part(words.type, '|', [&](std::string_view name) { is_named |= name == type; });
+    if (is_named) return &words;
+  }
+  return nullptr;
+}
 }  // namespace
 
 Operator in_new_words(OldOperator old) {
-  const OldWords* words =
-      std::find_if(std::begin(kOldWords), std::end(kOldWords), [&](const OldWords& w) { return w.type == old.type; });
   const OldWords own{old.type, old.type};
-  if (words == std::end(kOldWords)) words = &own;
+  const OldWords* words = words_of(old.type);
+  if (!words) words = &own;
   Operator now;
   now.type = words->now;
   for_each_part(words->inputs, ' ', [&](std::string_view places) { now.inputs.push_back(operand_of(old, places)); });

@@ -98,10 +98,8 @@ std::span<const Row> reduction_rows() {
   static const Row rows[] = {
       {"sum", reduced<"ReduceSum">},
       {"mean", reduced<"ReduceMean">},
-      {"max", reduced<"ReduceMax">},
-      {"min", reduced<"ReduceMin">},
-      {"amax", reduced<"ReduceMax">},
-      {"amin", reduced<"ReduceMin">},
+      {"max|amax", reduced<"ReduceMax">},
+      {"min|amin", reduced<"ReduceMin">},
       {"prod", reduced<"ReduceProd">},
       {"logsumexp", reduced<"ReduceLogSumExp">},
       {"any", truth_of<"ReduceMax">},

@@ -82,8 +82,8 @@ Result<TensorId> grid_of_matrices(Layer& l, TensorId matrices) {
 
 std::span<const Row> resize_rows() {
   static const Row rows[] = {
-      {"nearest_interp", resized_nearest},  {"bilinear_interp", resized_linear}, {"linear_interp", resized_linear},
-      {"trilinear_interp", resized_linear}, {"bicubic_interp", resized_cubic},   {"grid_sample", sampled_on_grid},
+      {"nearest_interp", resized_nearest}, {"bilinear_interp|linear_interp|trilinear_interp", resized_linear},
+      {"bicubic_interp", resized_cubic},   {"grid_sample", sampled_on_grid},
       {"affine_grid", grid_of_matrices},
   };
   return rows;

@@ -138,9 +138,14 @@ Result<TensorId> morphology(Layer& l, TensorId x, TensorId filter) {
 
 std::span<const Row> pooling_rows() {
   static const Row rows[] = {
-      {"MaxPool", max_pool},           {"MaxPoolV2", max_pool},          {"MaxPool3D", max_pool_3d},
-      {"AvgPool", average_pool<2>},    {"AvgPool3D", average_pool<3>},   {"MaxPoolWithArgmax", max_pool_with_argmax},
-      {"MaxPoolGrad", max_pool_grad},  {"ExtractImagePatches", patches}, {"Dilation2D", morphology<false>},
+      {"MaxPool|MaxPoolV2", max_pool},
+      {"MaxPool3D", max_pool_3d},
+      {"AvgPool", average_pool<2>},
+      {"AvgPool3D", average_pool<3>},
+      {"MaxPoolWithArgmax", max_pool_with_argmax},
+      {"MaxPoolGrad", max_pool_grad},
+      {"ExtractImagePatches", patches},
+      {"Dilation2D", morphology<false>},
       {"Erosion2D", morphology<true>},
   };
   return rows;

@@ -143,8 +143,10 @@ Result<TensorId> keras_recurrent(Layer& l, TensorId x, TensorId kernel, TensorId
 
 std::span<const Row> recurrent_rows() {
   static const Row rows[] = {
-      {"LSTMBlockCell", lstm_cell}, {"BlockLSTM", block_lstm},           {"BlockLSTMV2", block_lstm},
-      {"GRUBlockCell", gru_cell},   {"KerasRecurrent", keras_recurrent},
+      {"LSTMBlockCell", lstm_cell},
+      {"BlockLSTM|BlockLSTMV2", block_lstm},
+      {"GRUBlockCell", gru_cell},
+      {"KerasRecurrent", keras_recurrent},
   };
   return rows;
 }
