@@ -16,13 +16,10 @@ int64_t fan_in_of(int64_t channels, std::span<const int64_t> kernel) {
 
 int64_t output_count(const Parameters& p) { return p.integer("num_output", 0, 1, kMaxOutputs); }
 
-// `operands` and the bias, if the layer has one.
-Result<std::vector<TensorId>> with_bias(Layer& l, const Parameters& p, std::vector<TensorId> operands, int64_t count) {
-  if (p.flag("bias_term", true)) {
-    ORKNN_TRY_ASSIGN(const TensorId bias, l.blob(1, {"bias", {count}, Fill::Zeros, 1, p.filler("bias_filler")}));
-    operands.push_back(bias);
-  }
-  return operands;
+// None where the layer says so.
+Result<TensorId> bias_of(Layer& l, const Parameters& p, int64_t count) {
+  if (!p.flag("bias_term", true)) return TensorId{};
+  return l.blob(1, {"bias", {count}, Fill::Zeros, 1, p.filler("bias_filler")});
 }
 
 // Every bottom is convolved with the same weights.
@@ -41,14 +38,11 @@ Result<std::vector<TensorId>> convolve(Layer& l, Operands bottoms, bool is_depth
   if (is_transposed) fan_in = std::max<int64_t>(fan_in / fan_in_of(1, window.strides), 1);
   const Dims dims = joined(is_transposed ? Dims{channels, outputs / groups} : Dims{outputs, channels / groups}, window.kernel);
   ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {"weight", dims, Fill::Random, fan_in, p.filler("weight_filler")}));
-  ORKNN_TRY_ASSIGN(std::vector<TensorId> operands, with_bias(l, p, {TensorId{}, weight}, outputs));
-  Attributes attributes = window.attributes();
-  attributes.set("group", groups);
+  ORKNN_TRY_ASSIGN(const TensorId bias, bias_of(l, p, outputs));
+  const Filter filter{weight, bias, window, groups};
   std::vector<TensorId> results;
-  for (TensorId x : bottoms) {
-    operands[0] = x;
-    results.push_back(l.emit(is_transposed ? "ConvTranspose" : "Conv", operands, attributes));
-  }
+  for (TensorId x : bottoms)
+    results.push_back(l.emit(is_transposed ? "ConvTranspose" : "Conv", filter.inputs(x), filter.attributes()));
   return results;
 }
 Result<std::vector<TensorId>> convolution(Layer& l, Operands bottoms) { return convolve(l, bottoms, false, false); }
@@ -68,8 +62,8 @@ Result<TensorId> inner_product(Layer& l, TensorId x) {
   const Dims dims = transpose ? Dims{inputs, outputs} : Dims{outputs, inputs};
   ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {"weight", dims, Fill::Random, inputs, p.filler("weight_filler")}));
   const TensorId rows = rank == 2 && axis == 1 ? x : l.emit("Flatten", {x}, {{"axis", axis}});
-  ORKNN_TRY_ASSIGN(std::vector<TensorId> operands, with_bias(l, p, {rows, weight}, outputs));
-  const TensorId y = l.emit("Gemm", std::move(operands), {{"transB", int64_t{transpose ? 0 : 1}}});
+  ORKNN_TRY_ASSIGN(const TensorId bias, bias_of(l, p, outputs));
+  const TensorId y = l.emit("Gemm", Filter{weight, bias}.inputs(rows), {{"transB", int64_t{transpose ? 0 : 1}}});
   if (axis == 1) return y;
   ORKNN_TRY_ASSIGN(const Dims before, l.extents(x, 0, axis, "to shape the result"));
   return l.reshape(y, joined(before, {outputs}));
@@ -80,22 +74,14 @@ Result<TensorId> embed(Layer& l, TensorId x) {
   const int64_t outputs = output_count(p), inputs = p.integer("input_dim", 0, 1, kMaxOutputs);
   ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {"weight", {inputs, outputs}, Fill::Random, 2, p.filler("weight_filler")}));
   const TensorId y = l.gather(weight, l.cast(x, DType::Int64), 0);
-  ORKNN_TRY_ASSIGN(const std::vector<TensorId> terms, with_bias(l, p, {y}, outputs));
-  return terms.size() == 2 ? l.add(y, terms[1]) : y;
+  ORKNN_TRY_ASSIGN(const TensorId bias, bias_of(l, p, outputs));
+  return bias ? l.add(y, bias) : y;
 }
 
-// Each value of each window becomes a channel: a depthwise convolution with one 1 per filter.
 Result<TensorId> im2col(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const Window w, window_of(l, x, l.parameters("convolution_param")));
   ORKNN_TRY_ASSIGN(const int64_t channels, l.extent(x, 1, "to cut it into windows"));
-  ORKNN_TRY(checked_element_count(joined(joined({channels}, w.kernel), w.kernel), int64_t{1} << 26).status());  // of the picks
-  const int64_t size = element_count(w.kernel);
-  TensorData picks = TensorData::zeros(DType::Float32, joined({channels * size, 1}, w.kernel));
-  float* values = static_cast<float*>(picks.mutable_data());
-  for (int64_t i = 0; i < channels * size; ++i) values[i * size + i % size] = 1;
-  Attributes attributes = w.attributes();
-  attributes.set("group", channels);
-  return l.emit("Conv", {x, l.add_constant("picks", std::move(picks))}, std::move(attributes));
+  return window_elements(l, x, channels, w);
 }
 
 // A learned blob that comes from nowhere.

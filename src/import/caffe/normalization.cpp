@@ -1,25 +1,12 @@
 // Layers that normalize: BatchNorm in its variants, MVN, LRN, Normalize, Softmax.
 #include "import/caffe/layer.h"
 #include "import/lower/functions.h"
+#include "import/lower/norms.h"
 
 namespace orknn::importer::caffe {
 using namespace ir;
 
 namespace {
-TensorId centred(Layer& l, TensorId x, const std::vector<int64_t>& axes) {
-  return l.sub(x, l.reduce("ReduceMean", x, axes, true));
-}
-TensorId mean_square(Layer& l, TensorId x, const std::vector<int64_t>& axes) {
-  return l.reduce("ReduceMean", square(l, x), axes, true);
-}
-
-// Statistics of the batch itself, for networks that say so even in use.
-TensorId normalized_by_batch(Layer& l, TensorId x, int64_t rank, double epsilon) {
-  const std::vector<int64_t> axes = joined({0}, axes_between(2, rank));
-  const TensorId y = centred(l, x, axes);
-  return l.div(y, l.unary("Sqrt", l.shifted(mean_square(l, y, axes), epsilon)));
-}
-
 TensorId scaled_and_shifted(Layer& l, TensorId x, TensorId scale, TensorId shift, int64_t channels, int64_t rank) {
   return l.add(l.mul(x, l.along_axis(scale, {channels}, 1, rank)), l.along_axis(shift, {channels}, 1, rank));
 }
@@ -36,9 +23,9 @@ Result<TensorId> batch_norm(Layer& l, TensorId x) {
     ORKNN_TRY_ASSIGN(scale, l.blob(3, {"scale", {channels}, Fill::Ones}));
     ORKNN_TRY_ASSIGN(bias, l.blob(4, {"bias", {channels}, Fill::Zeros}));
   }
-  if (!p.flag("use_global_stats", true)) {
+  if (!p.flag("use_global_stats", true)) {  // the batch's own, for networks that say so even in use
     const int64_t rank = *l.rank_of(x);
-    const TensorId y = normalized_by_batch(l, x, rank, epsilon);
+    const TensorId y = standardized(l, x, joined({0}, axes_between(2, rank)), epsilon);
     return has_scale ? scaled_and_shifted(l, y, scale, bias, channels, rank) : y;
   }
   ORKNN_TRY_ASSIGN(TensorId mean, l.blob(0, {"mean", {channels}, Fill::Zeros}));
@@ -71,9 +58,10 @@ Result<TensorId> mean_variance(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to normalize it"));
   const std::vector<int64_t> axes = axes_between(p.flag("across_channels", false) ? 1 : 2, rank);
   if (axes.empty()) return unsupported("there are no axes to normalize over").found(std::to_string(rank) + " axes");
-  const TensorId y = centred(l, x, axes);
+  const TensorId y = l.sub(x, l.reduce("ReduceMean", x, axes, true));
   if (!p.flag("normalize_variance", true)) return y;
-  return l.div(y, l.shifted(l.unary("Sqrt", mean_square(l, y, axes)), p.number("eps", 1e-9)));
+  const TensorId variance = l.reduce("ReduceMean", square(l, y), axes, true);
+  return l.div(y, l.shifted(l.unary("Sqrt", variance), p.number("eps", 1e-9)));
 }
 
 Result<TensorId> local_response(Layer& l, TensorId x) {
@@ -96,8 +84,8 @@ Result<TensorId> normalize(Layer& l, TensorId x) {
   if (rank < 2) return unsupported("Normalize needs a channel axis").found(std::to_string(rank) + " axes");
   ORKNN_TRY_ASSIGN(const TensorId scale,
                    l.channel_blob(x, p.flag("channel_shared", true), {"scale", {}, Fill::Ones, 1, p.filler("scale_filler")}));
-  const TensorId sum = l.reduce("ReduceSum", square(l, x), axes_between(1, p.flag("across_spatial", true) ? rank : 2), true);
-  return l.mul(l.div(x, l.unary("Sqrt", l.shifted(sum, p.number("eps", 1e-10)))), scale);
+  const std::vector<int64_t> axes = axes_between(1, p.flag("across_spatial", true) ? rank : 2);
+  return l.mul(l2_normalized(l, x, axes, p.number("eps", 1e-10)), scale);
 }
 
 TensorId channel_norm(Layer& l, TensorId x) { return l.reduce("ReduceL2", x, {1}, true); }

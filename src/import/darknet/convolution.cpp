@@ -168,15 +168,13 @@ Result<Parameters> take_convolution(Layer& l, const Convolution& c, int64_t chan
 }
 
 TensorId convolve(Layer& l, TensorId x, const Convolution& c, const Parameters& p) {
-  std::vector<TensorId> inputs{c.binary_input ? binarized_input(l, x) : x,
-                               c.binary_weights ? binarized_weights(l, p.weight) : p.weight};
-  if (!c.batch_normalize) inputs.push_back(p.bias);
+  if (c.binary_input) x = binarized_input(l, x);
+  Filter filter{.weights = c.binary_weights ? binarized_weights(l, p.weight) : p.weight, .bias = {}, .groups = c.groups};
+  if (!c.batch_normalize) filter.bias = p.bias;
   const int64_t padding = c.padding * c.dilation;
-  Window window = square_window(c.size, c.stride_y, c.stride_x, padding, padding);
-  window.dilations = {c.dilation, c.dilation};
-  Attributes attributes = window.attributes();
-  attributes.set("group", c.groups);
-  const TensorId y = l.emit("Conv", inputs, std::move(attributes));
+  filter.window = square_window(c.size, c.stride_y, c.stride_x, padding, padding);
+  filter.window.dilations = {c.dilation, c.dilation};
+  const TensorId y = l.emit("Conv", filter.inputs(x), filter.attributes());
   return activate(l, c.batch_normalize ? batch_normalized(l, y, p) : y, c.activation);
 }
 

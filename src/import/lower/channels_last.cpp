@@ -45,14 +45,6 @@ TensorId along_channels(Emitter& e, const PictureFormat& format, TensorId values
   return e.reshape(values, std::move(shape));
 }
 
-namespace {
-TensorId with_bias(Emitter& e, std::string op, TensorId x, TensorId weights, TensorId bias, Attributes attributes) {
-  std::vector<TensorId> inputs{x, weights};
-  if (bias) inputs.push_back(bias);
-  return e.emit(std::move(op), std::move(inputs), std::move(attributes));
-}
-}  // namespace
-
 Result<TensorId> convolution(Emitter& e, TensorId x, TensorId weights, TensorId bias, const Window& window,
                              std::optional<int64_t> channels) {
   ORKNN_TRY(window.check());
@@ -65,7 +57,7 @@ Result<TensorId> convolution(Emitter& e, TensorId x, TensorId weights, TensorId 
         .found(std::to_string(in));
   Attributes attributes = window.attributes();
   if (all != in || !window.kernel.empty()) attributes.set("group", all / in);
-  return with_bias(e, "Conv", x, weights, bias, std::move(attributes));
+  return e.emit("Conv", Filter{weights, bias}.inputs(x), std::move(attributes));
 }
 
 Result<TensorId> transposed_convolution(Emitter& e, TensorId x, TensorId weights, TensorId bias, Window window,
@@ -101,7 +93,7 @@ Result<TensorId> transposed_convolution(Emitter& e, TensorId x, TensorId weights
   Attributes attributes = window.attributes();
   if (groups != 1 || states_all) attributes.set("group", groups);
   attributes.set("output_padding", missing);
-  const TensorId y = with_bias(e, "ConvTranspose", x, weights, bias, std::move(attributes));
+  const TensorId y = e.emit("ConvTranspose", Filter{weights, bias}.inputs(x), std::move(attributes));
   return std::ranges::any_of(pads, [](int64_t n) { return n > 0; }) ? e.emit("Pad", {y, e.add_ints("pads", pads)}) : y;
 }
 

@@ -131,6 +131,22 @@ Result<std::vector<double>> Emitter::need_doubles(TensorId id, std::string_view 
   return to_doubles(value->view());
 }
 
+namespace {
+template <class T>
+Result<T> only_one(const Graph& graph, TensorId id, Result<std::vector<T>> values) {
+  if (!values) return values.status();
+  if (values->size() == 1) return values->front();
+  return invalid_model("'" + graph.tensor(id).name + "' must hold one number").found(std::to_string(values->size()));
+}
+}  // namespace
+
+Result<int64_t> Emitter::need_integer(TensorId id, std::string_view reason) const {
+  return only_one(graph_, id, need_ints(id, reason));
+}
+Result<double> Emitter::need_number(TensorId id, std::string_view reason) const {
+  return only_one(graph_, id, need_doubles(id, reason));
+}
+
 TensorId Emitter::add_constant(std::string_view role, TensorData value) {
   return graph_.add_constant(layer_ + "/" + std::string(role), std::move(value));
 }

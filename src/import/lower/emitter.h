@@ -43,6 +43,8 @@ class Emitter {
       const;  // refuses extents whose product is absurd: callers may multiply and add them
   Result<std::vector<int64_t>> need_ints(ir::TensorId id, std::string_view reason) const;  // contents of a constant
   Result<std::vector<double>> need_doubles(ir::TensorId id, std::string_view reason) const;
+  Result<int64_t> need_integer(ir::TensorId id, std::string_view reason) const;  // of a constant that holds one number
+  Result<double> need_number(ir::TensorId id, std::string_view reason) const;
   // Computes a small tensor that follows from constants and known shapes, for importers that keep their nodes as they are: it
   // and what it is computed from become constants. Another one stays as it is.
   void settle(ir::TensorId id);

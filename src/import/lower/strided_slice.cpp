@@ -186,6 +186,21 @@ std::vector<TensorId> unstack(Emitter& e, TensorId x, int64_t axis, int64_t coun
   return parts;
 }
 
+Result<TensorId> roll(Emitter& e, TensorId x, const std::vector<int64_t>& shifts, const std::vector<int64_t>& axes) {
+  ORKNN_TRY_ASSIGN(const Dims dims, e.need_dims(x, "to roll it"));
+  if (shifts.size() != (axes.empty() ? 1 : axes.size()))
+    return invalid_model("there must be one shift per axis").found(to_string(shifts));
+  const Dims rolled = axes.empty() ? Dims{element_count(dims)} : dims;
+  TensorId y = axes.empty() ? e.reshape(x, {-1}) : x;
+  for (size_t i = 0; i < shifts.size(); ++i) {
+    ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(axes.empty() ? 0 : axes[i], std::ssize(rolled)));
+    const int64_t extent = rolled[static_cast<size_t>(axis)];
+    const int64_t kept = extent == 0 ? 0 : extent - ((shifts[i] % extent) + extent) % extent;
+    if (kept != extent) y = e.concat({e.slice(y, axis, kept, extent), e.slice(y, axis, 0, kept)}, axis);
+  }
+  return axes.empty() ? e.reshape(y, dims) : y;
+}
+
 Result<std::vector<int64_t>> pads_of_rows(const std::vector<int64_t>& rows) {
   if (rows.size() % 2 != 0) return invalid_model("the paddings must be pairs").found(std::to_string(rows.size()) + " numbers");
   std::vector<int64_t> pads(rows.size());

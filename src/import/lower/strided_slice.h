@@ -25,6 +25,10 @@ Result<std::vector<ir::TensorId>> split_equally(Emitter& e, ir::TensorId x, int6
 // One tensor per element of an axis, without it.
 std::vector<ir::TensorId> unstack(Emitter& e, ir::TensorId x, int64_t axis, int64_t count);
 
+// Elements moved by `shifts` along `axes`, one shift each; what leaves at one end enters at the other. Without axes the one shift
+// moves all elements in their order.
+Result<ir::TensorId> roll(Emitter& e, ir::TensorId x, const std::vector<int64_t>& shifts, const std::vector<int64_t>& axes);
+
 // Rows of (before, after) as our list of all befores, then all afters.
 Result<std::vector<int64_t>> pads_of_rows(const std::vector<int64_t>& rows);
 // Constant padding by `value`, zero when absent.

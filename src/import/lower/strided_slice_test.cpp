@@ -45,6 +45,20 @@ TEST(StridedSlice, WhatIsReversedHasAShape) {
   EXPECT_EQ(m.dims(m.e.reverse(m.input({2, 3}), {0, 1})), (Dims{2, 3}));
 }
 
+TEST(StridedSlice, RolledElementsComeInAtTheOtherEnd) {
+  Emitted m;
+  const ir::TensorId x = m.counted({2, 3});
+  EXPECT_EQ(m.values(roll(m.e, x, {1}, {1})), (Values{2, 0, 1, 5, 3, 4}));
+  EXPECT_EQ(m.values(roll(m.e, x, {-4, 3}, {-1, 0})), (Values{4, 5, 3, 1, 2, 0}));
+  EXPECT_EQ(m.values(roll(m.e, x, {0}, {0})), (Values{0, 1, 2, 3, 4, 5}));
+  const auto in_order = roll(m.e, x, {2}, {});
+  EXPECT_EQ(m.values(in_order), (Values{4, 5, 0, 1, 2, 3}));
+  EXPECT_EQ(m.dims(in_order), (Dims{2, 3}));
+  EXPECT_FALSE(roll(m.e, x, {1, 1}, {0}));
+  EXPECT_FALSE(roll(m.e, x, {1, 1}, {}));
+  EXPECT_FALSE(roll(m.e, x, {1}, {2}));
+}
+
 TEST(StridedSlice, RefusesImpossibleCuts) {
   Emitted m;
   const ir::TensorId x = m.counted({2, 3}), one = m.e.add_ints("one", {1}), two = m.e.add_ints("two", {1, 1});

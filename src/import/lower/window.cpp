@@ -34,6 +34,14 @@ Attributes Window::attributes() const {
 
 int64_t Window::reach(size_t axis) const { return (kernel[axis] - 1) * (dilations.empty() ? 1 : dilations[axis]) + 1; }
 
+std::vector<TensorId> Filter::inputs(TensorId x) const { return bias ? std::vector{x, weights, bias} : std::vector{x, weights}; }
+
+Attributes Filter::attributes() const {
+  Attributes a = window.attributes();
+  a.set("group", groups);
+  return a;
+}
+
 int64_t same_padding(int64_t extent, int64_t reach, int64_t stride) {
   const int64_t outputs = extent / stride + (extent % stride != 0);
   return std::max<int64_t>((outputs - 1) * stride + reach - extent, 0);
@@ -49,6 +57,17 @@ Window with_explicit_padding(Window window, const std::vector<std::optional<int6
     window.pads_end.push_back(total - total / 2);
   }
   return window;
+}
+
+Result<TensorId> window_elements(Emitter& e, TensorId x, int64_t channels, const Window& window) {
+  const std::vector<int64_t>& kernel = window.kernel;
+  ORKNN_TRY(checked_element_count(joined(joined({channels}, kernel), kernel), int64_t{1} << 26).status());  // of the picks
+  const int64_t size = element_count(kernel);
+  TensorData picks = TensorData::zeros(DType::Float32, joined({channels * size, 1}, kernel));
+  float* values = static_cast<float*>(picks.mutable_data());
+  for (int64_t i = 0; i < channels * size; ++i) values[i * size + i % size] = 1;
+  const Filter filter{e.cast(e.add_constant("picks", std::move(picks)), e.dtype_of(x)), {}, window, channels};
+  return e.emit("Conv", filter.inputs(x), filter.attributes());
 }
 
 std::vector<int64_t> joined(std::vector<int64_t> begin, const std::vector<int64_t>& end) {

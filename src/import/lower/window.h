@@ -31,6 +31,16 @@ struct Window {
   int64_t reach(size_t axis) const;
 };
 
+// A convolution in our order of axes: weights [out, in / groups, spatial...], of a transposed one [in, out / groups, spatial...].
+struct Filter {
+  ir::TensorId weights, bias;  // no bias: none
+  Window window = {};
+  int64_t groups = 1;
+
+  std::vector<ir::TensorId> inputs(ir::TensorId x) const;
+  ir::Attributes attributes() const;  // of the window, and the groups
+};
+
 // Windows, strides and pads beyond this are damage.
 inline constexpr int64_t kMaxWindow = 1 << 20;
 
@@ -38,6 +48,9 @@ inline constexpr int64_t kMaxWindow = 1 << 20;
 int64_t same_padding(int64_t extent, int64_t reach, int64_t stride);
 // The window with Padding::Same made explicit for these extents (nothing where not known); stays Same when an extent is open.
 Window with_explicit_padding(Window window, const std::vector<std::optional<int64_t>>& extents);
+// Each element of the windows over [N, channels, spatial...] as a channel of its own, those of one channel together: a
+// convolution whose kernels pick one element each. The window states its kernel.
+Result<ir::TensorId> window_elements(Emitter& e, ir::TensorId x, int64_t channels, const Window& window);
 // All begins, then all ends, as our attribute `pads` has them.
 std::vector<int64_t> joined(std::vector<int64_t> begin, const std::vector<int64_t>& end);
 

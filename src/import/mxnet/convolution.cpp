@@ -20,42 +20,27 @@ Result<std::vector<int64_t>> kernel_of(Layer& l, size_t weight_at) {
   return kernel;
 }
 
-// What convolutions have in common.
-struct Filter {
-  TensorId x, weight, bias;  // channels first; no bias: none
-  Window window;
-  int64_t group = 1;
-
-  std::vector<TensorId> inputs() const { return bias ? std::vector{x, weight, bias} : std::vector{x, weight}; }
-  Attributes attributes() const {
-    Attributes a = window.attributes();
-    a.set("group", group);
-    return a;
-  }
-};
-
-Result<Filter> filter_of(Layer& l, TensorId data, size_t weight_at, bool is_transposed) {
-  Filter f;
-  f.group = l.integer("num_group", 1);
-  if (f.group < 1) return invalid_model("illegal num_group").found(std::to_string(f.group));
-  ORKNN_TRY_ASSIGN(f.x, l.to_channels_first(data));
+// `x` has its channels first.
+Result<Filter> filter_of(Layer& l, TensorId x, size_t weight_at, bool is_transposed) {
+  Filter f{.weights = {}, .bias = {}, .groups = l.integer("num_group", 1)};
+  if (f.groups < 1) return invalid_model("illegal num_group").found(std::to_string(f.groups));
   ORKNN_TRY_ASSIGN(f.window.kernel, kernel_of(l, weight_at));
   const std::vector<int64_t>& kernel = f.window.kernel;
   f.window.strides = l.window("stride", kernel.size(), 1, 1);
   f.window.dilations = l.window("dilate", kernel.size(), 1, 1);
   f.window.pads_begin = f.window.pads_end = l.window("pad", kernel.size(), 0, 0);
-  const int64_t filters = l.integer("num_filter", 0), channels = l.extent_of(f.x, 1);
+  const int64_t filters = l.integer("num_filter", 0), channels = l.extent_of(x, 1);
   std::optional<Dims> dims;
   int64_t fan_in = 1;
   if (channels > 0 && filters > 0) {  // [out, h, w, in] with channels last
-    dims = is_transposed ? Dims{channels, filters / f.group} : Dims{filters, channels / f.group};
+    dims = is_transposed ? Dims{channels, filters / f.groups} : Dims{filters, channels / f.groups};
     dims->insert(dims->end() - (l.is_channels_last() ? 1 : 0), kernel.begin(), kernel.end());
-    const Dims summed{channels / f.group, element_count(kernel)};
+    const Dims summed{channels / f.groups, element_count(kernel)};
     fan_in = checked_element_count(summed) ? element_count(summed) : 1;
   }
-  const DType dtype = l.dtype_of(f.x);
-  ORKNN_TRY_ASSIGN(f.weight, l.parameter(weight_at, "weight", dims, Fill::Random, dtype, fan_in));
-  ORKNN_TRY_ASSIGN(f.weight, l.to_channels_first(f.weight));
+  const DType dtype = l.dtype_of(x);
+  ORKNN_TRY_ASSIGN(f.weights, l.parameter(weight_at, "weight", dims, Fill::Random, dtype, fan_in));
+  ORKNN_TRY_ASSIGN(f.weights, l.to_channels_first(f.weights));
   if (!l.flag("no_bias", is_transposed)) {
     ORKNN_TRY_ASSIGN(f.bias, l.vector(weight_at + 1, "bias", filters, Fill::Zeros, dtype));
   }
@@ -63,19 +48,21 @@ Result<Filter> filter_of(Layer& l, TensorId data, size_t weight_at, bool is_tran
 }
 }  // namespace
 
-Result<TensorId> convolution(Layer& l, TensorId x) {
+Result<TensorId> convolution(Layer& l, TensorId data) {
+  ORKNN_TRY_ASSIGN(const TensorId x, l.to_channels_first(data));
   ORKNN_TRY_ASSIGN(const Filter f, filter_of(l, x, 1, false));
-  return l.to_layout(l.emit("Conv", f.inputs(), f.attributes()));
+  return l.to_layout(l.emit("Conv", f.inputs(x), f.attributes()));
 }
 
 namespace {
-Result<TensorId> deconvolution(Layer& l, TensorId x) {
+Result<TensorId> deconvolution(Layer& l, TensorId data) {
+  ORKNN_TRY_ASSIGN(const TensorId x, l.to_channels_first(data));
   ORKNN_TRY_ASSIGN(Filter f, filter_of(l, x, 1, true));
   const size_t n = f.window.kernel.size();
   const std::vector<int64_t> target = l.window("target_shape", n, 0, 0);
   std::vector<int64_t> adjust = l.window("adj", n, 0, 0);
   if (std::ranges::any_of(target, [](int64_t t) { return t != 0; })) {  // then padding and adjustment follow from it
-    ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(f.x, "to reach the target shape"));
+    ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to reach the target shape"));
     if (in.size() != n + 2)
       return shape_mismatch("the data does not have the rank of the kernel").expected(std::to_string(n + 2)).found(to_string(in));
     for (size_t i = 0; i < n; ++i) {
@@ -90,16 +77,15 @@ Result<TensorId> deconvolution(Layer& l, TensorId x) {
   }
   Attributes attributes = f.attributes();
   attributes.set("output_padding", adjust);
-  return l.to_layout(l.emit("ConvTranspose", f.inputs(), std::move(attributes)));
+  return l.to_layout(l.emit("ConvTranspose", f.inputs(x), std::move(attributes)));
 }
 
 // --- computed places
 
 // The older operator reads nothing but zeros where a place lies left of or above the data, and repeats the last row and column to
 // the right and below, instead of fading out. The data gets that row and column, and the mask returned switches places off.
-Result<TensorId> fit_to_first_version(Layer& l, Filter& f, TensorId offsets, int64_t groups) {
-  const Window& w = f.window;
-  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(f.x, "to find its border"));
+Result<TensorId> fit_to_first_version(Layer& l, TensorId& x, Window& w, TensorId offsets, int64_t groups) {
+  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to find its border"));
   ORKNN_TRY_ASSIGN(const Dims places, l.need_dims(offsets, "to find the border"));
   const int64_t taps = w.kernel[0] * w.kernel[1];
   if (in.size() != 4 || places.size() != 4 || places[1] != 2 * taps * groups)
@@ -124,23 +110,24 @@ Result<TensorId> fit_to_first_version(Layer& l, Filter& f, TensorId offsets, int
     return l.binary("And", l.with_scalar("GreaterOrEqual", place, 0.0),
                     l.with_scalar("Less", place, static_cast<double>(in[axis + 2])));
   };
-  const TensorId mask = l.cast(l.binary("And", inside(0), inside(1)), l.dtype_of(f.x));
-  f.x = l.emit("Pad", {f.x, l.add_ints("pads", {0, 0, 0, 0, 0, 0, 1, 1})}, {{"mode", std::string("edge")}});
-  for (int64_t& pad : f.window.pads_end) --pad;
+  const TensorId mask = l.cast(l.binary("And", inside(0), inside(1)), l.dtype_of(x));
+  x = l.emit("Pad", {x, l.add_ints("pads", {0, 0, 0, 0, 0, 0, 1, 1})}, {{"mode", std::string("edge")}});
+  for (int64_t& pad : w.pads_end) --pad;
   return l.reshape(mask, {places[0], groups * taps, height, width});
 }
 
-Result<TensorId> deformable(Layer& l, TensorId x, TensorId offsets, TensorId mask) {
+Result<TensorId> deformable(Layer& l, TensorId data, TensorId offsets, TensorId mask) {
+  ORKNN_TRY_ASSIGN(TensorId x, l.to_channels_first(data));
   ORKNN_TRY_ASSIGN(Filter f, filter_of(l, x, mask ? 3 : 2, false));
   const int64_t groups = l.integer("num_deformable_group", 1);
   if (f.window.kernel.size() != 2 || groups < 1 || groups > 4096 || !checked_element_count(f.window.kernel, 1 << 16))
     return invalid_model("illegal kernel or num_deformable_group").found(to_string(f.window.kernel));
   if (!mask) {
-    ORKNN_TRY_ASSIGN(mask, fit_to_first_version(l, f, offsets, groups));
+    ORKNN_TRY_ASSIGN(mask, fit_to_first_version(l, x, f.window, offsets, groups));
   }
   Attributes attributes = f.attributes();
   attributes.set("offset_group", groups);
-  return l.emit("DeformConv", {f.x, f.weight, offsets, f.bias, mask}, std::move(attributes));
+  return l.emit("DeformConv", {x, f.weights, offsets, f.bias, mask}, std::move(attributes));
 }
 Result<TensorId> deformable_convolution(Layer& l, TensorId x, TensorId offsets) { return deformable(l, x, offsets, {}); }
 }  // namespace

@@ -29,10 +29,7 @@ size_t copy_cost(const GraphProto& body) {
 
 Result<int64_t> need_number(Emitter& emitter, TensorId id, std::string_view reason) {
   emitter.settle(id);
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> values, emitter.need_ints(id, reason));
-  if (values.size() != 1)
-    return invalid_model("one number is needed " + std::string(reason)).found(std::to_string(values.size()) + " numbers");
-  return values[0];
+  return emitter.need_integer(id, reason);
 }
 
 Status wrong_count(const char* what, size_t expected, size_t found) {

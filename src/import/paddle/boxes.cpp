@@ -1,8 +1,7 @@
-// Boxes of detectors: priors, offsets around them, regions of feature maps, and scores that fall where boxes overlap.
+// Boxes of detectors: priors, offsets around them, and regions of feature maps.
 #include <cmath>
 
 #include "import/lower/detection.h"
-#include "import/lower/gather.h"
 #include "import/lower/one_hot.h"
 #include "import/paddle/layer.h"
 
@@ -170,121 +169,11 @@ Result<TensorId> align_regions(Layer& l, TensorId x, TensorId regions) {
                     .samples = l.integer("sampling_ratio", -1),
                     .aligned = l.flag("aligned", false)});
 }
-
-// --- scores that fall
-
-// How much boxes [C, k, 4] overlap, [C, k, k].
-TensorId overlaps(Layer& l, TensorId boxes, double border) {
-  const auto column = [&](int64_t i, int64_t axis) { return l.unsqueeze(l.squeeze(box_column(l, boxes, i), {2}), {axis}); };
-  const auto shared = [&](int64_t low, int64_t high) {
-    return l.sub(l.binary("Min", column(high, 1), column(high, 2)), l.binary("Max", column(low, 1), column(low, 2)));
-  };
-  const TensorId width = shared(0, 2), height = shared(1, 3);
-  const TensorId least = l.binary("Min", width, height);
-  const TensorId common =
-      l.where(l.with_scalar("Less", least, 0), l.scalar_like(boxes, 0), l.mul(l.add(width, border), l.add(height, border)));
-  const auto area = [&](int64_t axis) {
-    const auto side = [&](int64_t low, int64_t high) { return l.sub(column(high, axis), column(low, axis)); };
-    const TensorId w = side(0, 2), h = side(1, 3);
-    return l.where(l.with_scalar("Less", l.binary("Min", w, h), 0), l.scalar_like(boxes, 0),
-                   l.mul(l.add(w, border), l.add(h, border)));
-  };
-  const TensorId both = l.sub(l.add(area(1), area(2)), common);
-  const TensorId nothing = l.with_scalar("LessOrEqual", both, 0);
-  return l.where(nothing, l.scalar_like(boxes, 0), l.div(common, l.where(nothing, l.scalar_like(boxes, 1), both)));
-}
-
-// True where the second of the last two axes is before the first, [1, k, k].
-TensorId is_earlier(Layer& l, int64_t k) { return l.binary("Less", positions(l, k, 2, 3), positions(l, k, 1, 3)); }
-
-// What is left of scores that are in descending order: the least of what the boxes before leave.
-TensorId decay(Layer& l, TensorId boxes, int64_t k) {
-  const TensorId zero = l.scalar_like(boxes, 0), one = l.scalar_like(boxes, 1);
-  const TensorId earlier = is_earlier(l, k);
-  const TensorId own = l.where(earlier, overlaps(l, boxes, l.flag("normalized", true) ? 0 : 1), zero);
-  // The most that a box is covered itself by boxes before it.
-  const TensorId most = l.unsqueeze(l.reduce("ReduceMax", own, {2}, false), {1});
-  TensorId left;
-  if (l.flag("use_gaussian", false))
-    left = l.unary("Exp", l.mul(l.sub(l.mul(most, most), l.mul(own, own)), l.number("gaussian_sigma", 2)));
-  else
-    left = l.div(l.sub(one, own), l.sub(one, most));
-  return l.reduce("ReduceMin", l.where(earlier, left, one), {2}, false);
-}
-
-// Rows of class, score and box of one picture, the best first; their places among its boxes; how many there are.
-struct Kept {
-  TensorId rows, places, count;  // [n, 6], [n, 1], [1]
-};
-Kept best_rows(Layer& l, TensorId scores, TensorId classes, TensorId places, TensorId boxes) {
-  const TensorId kept = l.reshape(indices_of_nonzero(l, l.with_scalar("Greater", scores, l.number("post_threshold", 0))), {-1});
-  const TensorId own = l.gather(scores, kept, 0);
-  TensorId k = l.unary("Shape", own);
-  if (const int64_t most = l.integer("keep_top_k", -1); most >= 0) k = l.binary("Min", k, l.add_ints("keep_top_k", {most}));
-  const std::vector<TensorId> best = l.emit_all("TopK", {own, k}, {{"axis", int64_t{0}}}, 2);
-  const TensorId at = l.gather(kept, best[1], 0);
-  const TensorId place = l.gather(places, at, 0);
-  const TensorId label = l.cast(l.gather(classes, at, 0), l.dtype_of(scores));
-  return {l.concat({l.unsqueeze(label, {1}), l.unsqueeze(best[0], {1}), l.gather(boxes, place, 0)}, 1), l.unsqueeze(place, {1}),
-          l.cast(k, DType::Int32)};
-}
-
-// The classes that are looked at: all but the background.
-std::vector<int64_t> foreground(const Layer& l, int64_t classes) {
-  std::vector<int64_t> all;
-  for (int64_t c = 0; c < classes; ++c)
-    if (c != l.integer("background_label", 0)) all.push_back(c);
-  return all;
-}
-
-Result<Kept> decayed_picture(Layer& l, TensorId boxes, TensorId scores, int64_t count, int64_t classes) {
-  constexpr int64_t kMostPairs = int64_t{1} << 28;
-  const std::vector<int64_t> looked_at = foreground(l, classes);
-  const int64_t stated = l.integer("nms_top_k", -1), k = stated < 0 ? count : std::min(stated, count);
-  const int64_t n = std::ssize(looked_at);
-  if (n < 1 || k < 1) return invalid_model("there is nothing to choose from");
-  if (k * k > kMostPairs / n)
-    return unsupported("there are too many boxes to compare at once")
-        .found(std::to_string(k) + " of each class")
-        .hint("export with a smaller nms_top_k");
-  const TensorId own = l.gather(scores, l.add_ints("classes", looked_at), 0);
-  const TensorId none = l.scalar_like(scores, -1);
-  const TensorId valid = l.where(l.with_scalar("Greater", own, l.number("score_threshold", 0)), own, none);
-  const std::vector<TensorId> best = l.emit_all("TopK", {valid, l.add_ints("k", {k})}, {{"axis", int64_t{1}}}, 2);
-  const TensorId left = l.mul(best[0], decay(l, l.gather(boxes, best[1], 0), k));
-  const TensorId fallen = l.where(l.with_scalar("Less", best[0], 0), none, left);
-  const TensorId labels = l.expand(l.reshape(l.add_ints("labels", looked_at), {-1, 1}), Dims{n, k});
-  return best_rows(l, l.reshape(fallen, {-1}), l.reshape(labels, {-1}), l.reshape(best[1], {-1}), boxes);
-}
-
-// Boxes [N, M, 4] and scores [N, C, M]: rows of class, score and box; their places among all boxes; how many there are per
-// picture.
-Result<std::vector<TensorId>> matrix_nms(Layer& l, TensorId boxes, TensorId scores) {
-  ORKNN_TRY_ASSIGN(const Dims b, l.need_dims(boxes, "to compare boxes"));
-  ORKNN_TRY_ASSIGN(const Dims s, l.need_dims(scores, "to compare boxes"));
-  if (b.size() != 3 || s.size() != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2])
-    return shape_mismatch("boxes and scores do not fit")
-        .expected("[N,M,4] and [N,C,M]")
-        .found(to_string(b) + " and " + to_string(s));
-  if (b[0] < 1 || b[0] > 64)
-    return unsupported("the number of pictures is not supported").expected("1 to 64").found(std::to_string(b[0]));
-  std::vector<TensorId> rows, places, counts;
-  for (int64_t n = 0; n < b[0]; ++n) {
-    const auto of_picture = [&](TensorId x) { return l.squeeze(l.slice(x, 0, n, n + 1), {0}); };
-    ORKNN_TRY_ASSIGN(const Kept own, decayed_picture(l, of_picture(boxes), of_picture(scores), b[1], s[1]));
-    rows.push_back(own.rows);
-    places.push_back(l.cast(l.add(own.places, static_cast<double>(n * b[1])), DType::Int32));
-    counts.push_back(own.count);
-  }
-  return std::vector<TensorId>{l.concat(rows, 0), l.concat(places, 0), l.concat(counts, 0)};
-}
 }  // namespace
 
 std::span<const Row> box_rows() {
-  static const Row rows[] = {{"prior_box", prior_box},
-                             {"box_coder", box_coder, {.inputs = {3, 3}}},
-                             {"roi_align", align_regions},
-                             {"matrix_nms", matrix_nms}};
+  static const Row rows[] = {
+      {"prior_box", prior_box}, {"box_coder", box_coder, {.inputs = {3, 3}}}, {"roi_align", align_regions}};
   return rows;
 }
 

@@ -41,8 +41,8 @@ Result<Window> window_of(const Layer& l, size_t spatial) {
   return w;
 }
 
-// The window with the kernel of the weights; all lists have one entry per spatial axis.
-Result<Window> window_with_kernel(Layer& l, TensorId filter, size_t spatial) {
+// The layer's filter, with the kernel of the weights; all lists have one entry per spatial axis.
+Result<Filter> filter_of(Layer& l, TensorId filter, TensorId bias, size_t spatial) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(filter, "to find the kernel"));
   if (dims.size() != spatial + 2)
     return invalid_model("the filter has the wrong rank").expected(std::to_string(spatial + 2)).found(to_string(dims));
@@ -54,25 +54,20 @@ Result<Window> window_with_kernel(Layer& l, TensorId filter, size_t spatial) {
     return invalid_model("strides and dilations do not fit the kernel")
         .found(to_string(w.strides) + ", " + to_string(w.dilations));
   ORKNN_TRY(w.check());
-  return w;
+  return Filter{filter, bias, std::move(w), std::max<int64_t>(l.integer("groups", 1), 1)};
 }
 
 template <size_t Spatial>
-Result<TensorId> conv(Layer& l, TensorId x, TensorId filter) {
-  ORKNN_TRY_ASSIGN(const Window w, window_with_kernel(l, filter, Spatial));
-  Attributes attributes = w.attributes();
-  attributes.set("group", std::max<int64_t>(l.integer("groups", 1), 1));
-  std::vector<TensorId> inputs{{}, filter};
-  if (const TensorId bias = l.input(2)) inputs.push_back(bias);
-  return in_channels_first(l, l.format(Spatial), x, [&](TensorId first) {
-    inputs[0] = first;
-    return l.emit("Conv", inputs, attributes);
-  });
+Result<TensorId> conv(Layer& l, TensorId x, TensorId weights) {
+  ORKNN_TRY_ASSIGN(const Filter f, filter_of(l, weights, l.input(2), Spatial));
+  return in_channels_first(l, l.format(Spatial), x,
+                           [&](TensorId first) { return l.emit("Conv", f.inputs(first), f.attributes()); });
 }
 
 template <size_t Spatial>
-Result<TensorId> conv_transpose(Layer& l, TensorId x, TensorId filter) {
-  ORKNN_TRY_ASSIGN(Window w, window_with_kernel(l, filter, Spatial));
+Result<TensorId> conv_transpose(Layer& l, TensorId x, TensorId weights) {
+  ORKNN_TRY_ASSIGN(Filter f, filter_of(l, weights, l.input(3), Spatial));
+  Window& w = f.window;
   ORKNN_TRY_ASSIGN(const TensorId first, to_channels_first(l, l.format(Spatial), x));
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> wanted, l.ints(2, "output_size", "to reach the output size"));
   std::vector<int64_t> beyond = l.integers("output_padding");
@@ -95,20 +90,16 @@ Result<TensorId> conv_transpose(Layer& l, TensorId x, TensorId filter) {
         return invalid_model("the output size cannot be reached").found(to_string(wanted));
     }
   }
-  Attributes attributes = w.attributes();
-  attributes.set("group", std::max<int64_t>(l.integer("groups", 1), 1));
+  Attributes attributes = f.attributes();
   if (beyond.size() == Spatial) attributes.set("output_padding", beyond);
-  std::vector<TensorId> inputs{first, filter};
-  if (const TensorId bias = l.input(3)) inputs.push_back(bias);
-  return from_channels_first(l, l.format(Spatial), l.emit("ConvTranspose", inputs, std::move(attributes)));
+  return from_channels_first(l, l.format(Spatial), l.emit("ConvTranspose", f.inputs(first), std::move(attributes)));
 }
 
-Result<TensorId> deformable_conv(Layer& l, TensorId x, TensorId offset, TensorId filter) {
-  ORKNN_TRY_ASSIGN(const Window w, window_with_kernel(l, filter, 2));
-  Attributes attributes = w.attributes();
-  attributes.set("group", std::max<int64_t>(l.integer("groups", 1), 1));
+Result<TensorId> deformable_conv(Layer& l, TensorId x, TensorId offset, TensorId weights) {
+  ORKNN_TRY_ASSIGN(const Filter f, filter_of(l, weights, {}, 2));
+  Attributes attributes = f.attributes();
   attributes.set("offset_group", std::max<int64_t>(l.integer("deformable_groups", 1), 1));
-  std::vector<TensorId> inputs{x, filter, offset};
+  std::vector<TensorId> inputs{x, weights, offset};
   if (const TensorId mask = l.input(3)) inputs.insert(inputs.end(), {TensorId{}, mask});
   return l.emit("DeformConv", inputs, std::move(attributes));
 }
@@ -157,7 +148,7 @@ Result<std::vector<TensorId>> max_pool_with_index(Layer& l, TensorId x) {
   return std::vector<TensorId>{pooled.values, pooled.positions ? l.cast(pooled.positions, DType::Int32) : TensorId{}};
 }
 
-// Columns of windows: a convolution whose kernels pick one element each.
+// Columns of windows.
 Result<TensorId> unfold(Layer& l, TensorId x) {
   const std::vector<int64_t> kernel = l.integers("kernel_sizes");
   std::vector<int64_t> pads = l.integers("paddings");
@@ -169,17 +160,8 @@ Result<TensorId> unfold(Layer& l, TensorId x) {
   w.pads_begin = {pads[0], pads[1]};
   w.pads_end = {pads[2], pads[3]};
   ORKNN_TRY(w.check());
-  const int64_t taps = kernel[0] * kernel[1];
-  if (!checked_element_count(Dims{dims[1], taps, taps}, int64_t{1} << 24))
-    return unsupported("windows of this size").found(to_string(kernel));
-  TensorData picks = TensorData::allocate(DType::Float32, {dims[1] * taps, 1, kernel[0], kernel[1]});
-  float* to = static_cast<float*>(picks.mutable_data());
-  for (int64_t i = 0; i < dims[1] * taps * taps; ++i) to[i] = i / taps % taps == i % taps ? 1.0f : 0.0f;
-  Attributes attributes = w.attributes();
-  attributes.set("group", dims[1]);
-  const TensorId columns =
-      l.emit("Conv", {x, l.cast(l.add_constant("picks", std::move(picks)), l.dtype_of(x))}, std::move(attributes));
-  return l.reshape(columns, {0, dims[1] * taps, -1});
+  ORKNN_TRY_ASSIGN(const TensorId columns, window_elements(l, x, dims[1], w));
+  return l.reshape(columns, {0, dims[1] * kernel[0] * kernel[1], -1});
 }
 }  // namespace
 

@@ -80,15 +80,14 @@ Result<TensorId> arange(Layer& l, TensorId start, TensorId end, TensorId step) {
   return l.emit("Range", {scalar(start), scalar(end), scalar(step)});
 }
 Result<TensorId> linspace(Layer& l, TensorId start, TensorId stop, TensorId count) {
-  ORKNN_TRY_ASSIGN(const std::vector<double> first, l.need_doubles(start, "to space numbers"));
-  ORKNN_TRY_ASSIGN(const std::vector<double> last, l.need_doubles(stop, "to space numbers"));
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> number, l.need_ints(count, "to space numbers"));
-  if (first.size() != 1 || last.size() != 1 || number.size() != 1) return invalid_model("the bounds must be single numbers");
-  ORKNN_TRY(check_made({number[0]}));
+  ORKNN_TRY_ASSIGN(const double first, l.need_number(start, "to space numbers"));
+  ORKNN_TRY_ASSIGN(const double last, l.need_number(stop, "to space numbers"));
+  ORKNN_TRY_ASSIGN(const int64_t number, l.need_integer(count, "to space numbers"));
+  ORKNN_TRY(check_made({number}));
   std::vector<double> values;
-  const double step = number[0] > 1 ? (last[0] - first[0]) / static_cast<double>(number[0] - 1) : 0;
-  for (int64_t i = 0; i < number[0]; ++i) values.push_back(first[0] + step * static_cast<double>(i));
-  return l.cast(l.add_constant("values", TensorData::from<double>({number[0]}, values)), l.dtype("dtype", DType::Float32));
+  const double step = number > 1 ? (last - first) / static_cast<double>(number - 1) : 0;
+  for (int64_t i = 0; i < number; ++i) values.push_back(first + step * static_cast<double>(i));
+  return l.cast(l.add_constant("values", TensorData::from<double>({number}, values)), l.dtype("dtype", DType::Float32));
 }
 Result<TensorId> eye(Layer& l) {
   ORKNN_TRY_ASSIGN(const double rows, l.number(0, "num_rows", 0, "to make a matrix"));

@@ -84,9 +84,7 @@ Result<int64_t> Layer::integer(size_t i, std::string_view key, int64_t fallback,
 Result<double> Layer::number(size_t i, std::string_view key, double fallback, std::string_view reason) {
   if (!has(i)) return number(key, fallback);
   ORKNN_TRY_ASSIGN(const TensorId x, operand(i));
-  ORKNN_TRY_ASSIGN(const std::vector<double> values, need_doubles(x, reason));
-  if (values.size() != 1) return invalid_model("'" + std::string(key) + "' must be one number");
-  return values[0];
+  return need_number(x, reason);
 }
 
 const Attribute* Layer::find(std::string_view key) const {

@@ -106,10 +106,11 @@ struct TypedValue {
   int64_t id = 0;
   ValueType type;
 };
+// The number of what an operation makes is "%", that of an argument of a block "#".
 Result<TypedValue> read_typed_value(Json& json) {
   TypedValue value;
   ORKNN_TRY(json.object([&](const std::string& key) -> Status {
-    if (key == "%") {
+    if (key == "%" || key == "#") {
       ORKNN_TRY_ASSIGN(value.id, json.integer());
       return {};
     }
@@ -157,21 +158,6 @@ Status read_attributes(Json& json, Operation& op) {
 
 Result<Operation> read_operation(Json& json);
 
-// What is an argument of a block has "#" for its number.
-Result<TypedValue> read_argument(Json& json) {
-  TypedValue value;
-  ORKNN_TRY(json.object([&](const std::string& key) -> Status {
-    if (key == "#" || key == "%") {
-      ORKNN_TRY_ASSIGN(value.id, json.integer());
-      return {};
-    }
-    if (key != "TT") return json.skip();
-    ORKNN_TRY_ASSIGN(value.type, read_value_type(json));
-    return {};
-  }));
-  return value;
-}
-
 // {"blocks": [{"args": [...], "ops": [...]}]}: `add` is called with every operation of the first block.
 template <class Add>
 Status read_region(Json& json, std::vector<TypedValue>& arguments, Add&& add) {
@@ -183,7 +169,7 @@ Status read_region(Json& json, std::vector<TypedValue>& arguments, Add&& add) {
         if (json.peek() != Json::Kind::Array) return json.skip();
         if (part == "args")
           return json.array([&](size_t) -> Status {
-            ORKNN_TRY_ASSIGN(TypedValue value, read_argument(json));
+            ORKNN_TRY_ASSIGN(TypedValue value, read_typed_value(json));
             arguments.push_back(std::move(value));
             return {};
           });

@@ -142,21 +142,7 @@ Result<TensorId> repeated(Layer& l, TensorId x) {
 }
 Result<TensorId> rolled(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> shifts, l.ints(1, "shifts", "to roll by them"));
-  const std::vector<int64_t> stated = l.integers("axis");
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to roll it"));
-  TensorId y = stated.empty() ? l.reshape(x, {-1}) : x;
-  for (size_t i = 0; i < shifts.size(); ++i) {
-    int64_t axis = 0, extent = element_count(dims);
-    if (!stated.empty()) {
-      if (stated.size() != shifts.size()) return invalid_model("there must be one shift per axis").found(to_string(shifts));
-      ORKNN_TRY_ASSIGN(axis, normalize_axis(stated[i], std::ssize(dims)));
-      extent = dims[static_cast<size_t>(axis)];
-    }
-    if (extent == 0) return x;
-    const int64_t by = ((shifts[i] % extent) + extent) % extent;
-    if (by != 0) y = l.concat({l.slice(y, axis, extent - by, extent), l.slice(y, axis, 0, extent - by)}, axis);
-  }
-  return stated.empty() ? l.reshape(y, dims) : y;
+  return roll(l, x, shifts, l.integers("axis"));
 }
 Result<TensorId> flipped(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to flip it"));

@@ -27,13 +27,11 @@ Result<TensorId> convolved(Call& c, TensorId x, TensorId weight, TensorId bias, 
     window.pads_begin[i] = total / 2;
     window.pads_end[i] = total - total / 2;
   }
-  ir::Attributes attributes = window.attributes();
-  attributes.set("group", g.groups);
-  if (g.transposed) attributes.set("output_padding", g.output_padding);
   const DType t = c.dtype_of(x);
-  std::vector<TensorId> inputs{x, c.cast(weight, t)};
-  if (bias) inputs.push_back(c.cast(bias, t));
-  return c.emit(g.transposed ? "ConvTranspose" : "Conv", std::move(inputs), std::move(attributes));
+  const Filter filter{c.cast(weight, t), bias ? c.cast(bias, t) : bias, std::move(window), g.groups};
+  ir::Attributes attributes = filter.attributes();
+  if (g.transposed) attributes.set("output_padding", g.output_padding);
+  return c.emit(g.transposed ? "ConvTranspose" : "Conv", filter.inputs(x), std::move(attributes));
 }
 
 Status ask_for_batch(Call& c, const TensorValue& t) {

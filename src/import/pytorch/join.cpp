@@ -1,6 +1,7 @@
 // Operators that put tensors together, repeat, pad, reverse and shuffle them.
 #include <functional>
 
+#include "import/lower/strided_slice.h"
 #include "import/pytorch/operators.h"
 
 namespace orknn::importer::pytorch {
@@ -156,23 +157,9 @@ Result<Value> rot90(Call& c) {
     default: return c.made(c.reverse(c.swap_axes(x, a, b), {b}));
   }
 }
-Result<TensorId> roll(Call& c, TensorId x) {
-  const auto shifts = c.ints("shifts"), given = c.ints("dims");
-  Dims dims = c.dims();
-  if (given.empty()) {
-    if (shifts.size() != 1) return invalid_model("roll needs axes");
-    x = c.reshape(x, {-1});
-    dims = {ir::element_count(dims)};
-  } else if (shifts.size() != given.size()) {
-    return invalid_model("roll needs one shift per axis");
-  }
-  for (size_t i = 0; i < shifts.size(); ++i) {
-    ORKNN_TRY_ASSIGN(const int64_t axis, c.axis_of(given.empty() ? 0 : given[i], static_cast<int64_t>(dims.size())));
-    if (dims.empty() || dims[axis] == 0) continue;
-    const int64_t extent = dims[axis], shift = ((shifts[i] % extent) + extent) % extent;
-    if (shift != 0) x = c.concat({c.slice(x, axis, extent - shift, extent), c.slice(x, axis, 0, extent - shift)}, axis);
-  }
-  return given.empty() ? c.reshape(x, c.dims()) : x;
+Result<TensorId> rolled(Call& c, TensorId x) {
+  if (c.rank() == 0) return x;
+  return roll(c, x, c.ints("shifts"), c.ints("dims"));
 }
 
 // --- channels and pixels
@@ -332,7 +319,7 @@ std::span<const Row> join_rows() {
       {"fliplr(Tensor self)", flipped<1>},
       {"flipud(Tensor self)", flipped<0>},
       {"rot90(Tensor self, int k=1, int[] dims=[0, 1])", rot90},
-      {"roll(Tensor self, int[] shifts, int[] dims=[])", roll},
+      {"roll(Tensor self, int[] shifts, int[] dims=[])", rolled},
       {"pixel_shuffle(Tensor self, int factor)", pixel_shuffle},
       {"pixel_unshuffle(Tensor self, int factor)", pixel_unshuffle},
       {"channel_shuffle|native_channel_shuffle(Tensor self, int groups)", channel_shuffle},

@@ -21,6 +21,13 @@ Status check_quantization(const Quantization& q) {
   return {};
 }
 
+Result<Quantization> quantization_of(Call& c, bool as_a_whole) {
+  const auto& q = c.handle().quantization;
+  if (!q) return invalid_model("the tensor is not quantized");
+  if (as_a_whole && q->axis >= 0) return invalid_model("the tensor is not quantized as a whole");
+  return *q;
+}
+
 Result<Value> made_quantized(Call& c, TensorId x, Quantization q) {
   ORKNN_TRY(check_quantization(q));
   if (q.dtype == DType::Int32) {  // finer than float32 resolves: the value itself

@@ -8,6 +8,8 @@ namespace orknn::importer::pytorch {
 ir::TensorId quantize_dequantize(Call& c, ir::TensorId x, const Quantization& q);
 // Positive scales, zero points within the type.
 Status check_quantization(const Quantization& q);
+// The quantization of `self`; `as_a_whole`: another than one scale for the whole tensor is an error.
+Result<Quantization> quantization_of(Call& c, bool as_a_whole);
 // A new quantized tensor.
 Result<Value> made_quantized(Call& c, ir::TensorId x, Quantization q);
 // Operators that PyTorch has for quantized tensors too give a tensor quantized like their first one: the result of such a call,

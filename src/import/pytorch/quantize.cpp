@@ -49,13 +49,6 @@ Result<Value> dequantize_list(Call& c) {
   ORKNN_TRY_ASSIGN(const Value all, c.made(ids));
   return c.list(all.sequence().items);
 }
-// The quantization of `self`, with one scale when it is quantized as a whole.
-Result<Quantization> quantization_of(Call& c, bool as_a_whole) {
-  const auto& q = c.handle().quantization;
-  if (!q) return invalid_model("the tensor is not quantized");
-  if (as_a_whole && q->axis >= 0) return invalid_model("the tensor is not quantized as a whole");
-  return *q;
-}
 // The integers of the real values.
 Result<TensorId> int_repr(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const Quantization q, quantization_of(c, true));

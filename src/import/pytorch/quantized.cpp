@@ -10,12 +10,6 @@ namespace orknn::importer::pytorch {
 namespace {
 using ir::TensorId;
 
-// The quantization of `self`, which is one for the whole tensor.
-Result<Quantization> own_quantization(Call& c) {
-  const auto& own = c.handle().quantization;
-  if (!own || own->axis >= 0) return invalid_model("the tensor is not quantized as a whole");
-  return *own;
-}
 template <bool Relu>
 TensorId maybe_relu(Call& c, TensorId x) {
   return Relu ? c.unary("Relu", x) : x;
@@ -23,7 +17,7 @@ TensorId maybe_relu(Call& c, TensorId x) {
 // A number on a quantized tensor moves its zero point or its scale instead of its integers.
 template <bool Relu>
 Result<Value> add_number(Call& c) {
-  ORKNN_TRY_ASSIGN(Quantization q, own_quantization(c));
+  ORKNN_TRY_ASSIGN(Quantization q, quantization_of(c, true));
   const double s = q.scales[0], least = static_cast<double>(dtype_min(q.dtype)), most = static_cast<double>(dtype_max(q.dtype));
   const double steps = std::nearbyint(c.number("other") / s), moved = static_cast<double>(q.zero_points[0]) - steps;
   if (moved < least)
@@ -35,7 +29,7 @@ Result<Value> add_number(Call& c) {
 }
 template <bool Relu>
 Result<Value> mul_number(Call& c) {
-  ORKNN_TRY_ASSIGN(Quantization q, own_quantization(c));
+  ORKNN_TRY_ASSIGN(Quantization q, quantization_of(c, true));
   const double factor = c.number("other");
   if (factor == 0) {
     q.scales = {1};
@@ -69,9 +63,8 @@ Result<TensorId> quantized_softmax(Call& c, TensorId x) {
   return c.softmax(x, axis);
 }
 Result<Value> quantized_relu6(Call& c) {
-  const auto q = c.handle().quantization;
-  if (!q) return invalid_model("the tensor is not quantized");
-  return made_quantized(c, relu6(c, c.tensor("self")), *q);
+  ORKNN_TRY_ASSIGN(Quantization q, quantization_of(c, false));
+  return made_quantized(c, relu6(c, c.tensor("self")), std::move(q));
 }
 
 #define ORKNN_OUT "Scalar scale, int zero_point)"

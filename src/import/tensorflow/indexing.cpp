@@ -3,6 +3,7 @@
 
 #include "import/lower/gather.h"
 #include "import/lower/one_hot.h"
+#include "import/lower/strided_slice.h"
 #include "import/tensorflow/layer.h"
 
 namespace orknn::importer::tensorflow {
@@ -55,18 +56,11 @@ Result<TensorId> reverse_sequences(Layer& l, TensorId x, TensorId lengths) {
   return reverse_sequence(l, x, lengths, l.int_or("seq_dim", 0), l.int_or("batch_dim", 0));
 }
 
-Result<TensorId> roll(Layer& l, TensorId x) {
+Result<TensorId> rolled(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const auto shifts, l.ints(1, "to roll"));
   ORKNN_TRY_ASSIGN(const auto axes, l.ints(2, "to roll"));
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to roll it"));
-  if (shifts.size() != axes.size()) return invalid_model("shift and axis have different lengths");
-  for (size_t i = 0; i < axes.size(); ++i) {
-    ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(axes[i], static_cast<int64_t>(dims.size())));
-    const int64_t extent = dims[static_cast<size_t>(axis)];
-    const int64_t kept = extent == 0 ? 0 : extent - ((shifts[i] % extent) + extent) % extent;
-    if (kept != extent) x = l.concat({l.slice(x, axis, kept, extent), l.slice(x, axis, 0, kept)}, axis);
-  }
-  return x;
+  if (axes.empty()) return x;
+  return roll(l, x, shifts, axes);
 }
 
 Result<TensorId> invert_permutation(Layer& l, TensorId x) {
@@ -163,7 +157,7 @@ std::span<const Row> indexing_rows() {
       {"Reverse", reverse_flagged},
       {"ReverseV2", reverse_axes},
       {"ReverseSequence", reverse_sequences},
-      {"Roll", roll},
+      {"Roll", rolled},
       {"InvertPermutation", invert_permutation},
       {"Where", indices_of_nonzero},
       {"Unique|UniqueWithCounts", unique},

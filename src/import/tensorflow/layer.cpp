@@ -47,17 +47,13 @@ Result<std::vector<double>> Layer::doubles(size_t i, std::string_view reason) co
 }
 
 Result<int64_t> Layer::integer(size_t i, std::string_view reason) const {
-  ORKNN_TRY_ASSIGN(const auto values, ints(i, reason));
-  if (values.size() != 1)
-    return invalid_model("input " + std::to_string(i) + " must hold one number").found(std::to_string(values.size()));
-  return values[0];
+  ORKNN_TRY_ASSIGN(const TensorId id, operand(i));
+  return need_integer(id, reason);
 }
 
 Result<double> Layer::number(size_t i, std::string_view reason) const {
-  ORKNN_TRY_ASSIGN(const auto values, doubles(i, reason));
-  if (values.size() != 1)
-    return invalid_model("input " + std::to_string(i) + " must hold one number").found(std::to_string(values.size()));
-  return values[0];
+  ORKNN_TRY_ASSIGN(const TensorId id, operand(i));
+  return need_number(id, reason);
 }
 
 // A function's node may leave an attribute open under another name, which the call gives a value.

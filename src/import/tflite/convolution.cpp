@@ -78,9 +78,7 @@ Result<TensorId> transposed_with_bias(Layer& l, TensorId x) {
       window.pads_begin[i] = cut / 2;
       window.pads_end[i] = cut - cut / 2;
     }
-    std::vector<TensorId> inputs{first, w};
-    if (bias) inputs.push_back(bias);
-    return l.emit("ConvTranspose", std::move(inputs), window.attributes());
+    return l.emit("ConvTranspose", Filter{w, bias}.inputs(first), window.attributes());
   });
 }
 }  // namespace

@@ -123,18 +123,13 @@ Result<std::vector<int64_t>> Layer::ints(size_t i, std::string_view reason) {
 }
 
 Result<int64_t> Layer::integer(size_t i, std::string_view reason) {
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> values, ints(i, reason));
-  if (values.size() != 1)
-    return invalid_model("input " + std::to_string(i) + " must be one number").found(std::to_string(values.size()));
-  return values[0];
+  ORKNN_TRY_ASSIGN(const TensorId x, stored(i));
+  return need_integer(x, reason);
 }
 
 Result<double> Layer::number(size_t i, std::string_view reason) {
   ORKNN_TRY_ASSIGN(const TensorId x, stored(i));
-  ORKNN_TRY_ASSIGN(const std::vector<double> values, need_doubles(x, reason));
-  if (values.size() != 1)
-    return invalid_model("input " + std::to_string(i) + " must be one number").found(std::to_string(values.size()));
-  return values[0];
+  return need_number(x, reason);
 }
 
 Status Layer::set(size_t i, const Value& value) {
