@@ -18,13 +18,14 @@ namespace {
 // By channel of the layer's input: sum of the squared weights that read it, each times the importance of the result's channel it
 // goes to (`results`; empty = all alike). Empty where that is not all that happens to the input.
 std::vector<double> squared_weights(const Graph& graph, const Node& n, std::span<const float> results) {
-  const bool product = n.op == "Gemm" || n.op == "MatMul";
-  if (n.op != "Conv" && n.op != "ConvTranspose" && !product) return {};
+  const Weights order = ops::facts_of(n).weights;
+  if (order == Weights::None) return {};
   const TensorData* w = graph.constant(n.input(1));
   const Tensor& x = graph.tensor(n.input(0));
   if (!w || w->dtype() != DType::Float32 || w->dims().size() < 2 || !x.shape || x.shape->size() < 2) return {};
   // In products of more axes the channels are the last.
-  if (product && (w->dims().size() != 2 || x.shape->size() != 2 || n.attributes.int_or("transA", 0) != 0)) return {};
+  if (order == Weights::Matrix && (w->dims().size() != 2 || x.shape->size() != 2 || n.attributes.int_or("transA", 0) != 0))
+    return {};
   const Dim& extent = (*x.shape)[1];
   if (!extent.is_known() || extent.value() < 0) return {};
   std::vector<double> sums(static_cast<size_t>(extent.value()), 0);

@@ -105,13 +105,15 @@ class Equalizer {
   }
 
   // --- what each operator does with a factor per channel
-  static bool is_product(const Node& n) { return n.op == "Conv" || n.op == "ConvTranspose" || n.op == "Gemm"; }
+  // The channels of a MatMul are its last axis, whatever its rank.
+  static bool is_product(const Node& n) { return ops::facts_of(n).weights != Weights::None && n.op != "MatMul"; }
 
   bool takes_factors(const Node& n) const {
     const TensorData* w = graph_.constant(n.input(1));
     if (!is_product(n) || !w || w->dtype() != DType::Float32 || w->dims().size() < 2) return false;
     if (n.has_input(2) && (!graph_.is_constant(n.input(2)) || graph_.tensor(n.input(2)).dtype != DType::Float32)) return false;
-    if (n.op == "Gemm" && (n.attributes.int_or("transA", 0) != 0 || w->dims().size() != 2)) return false;
+    const Weights order = ops::facts_of(n).weights;
+    if (order == Weights::Matrix && (n.attributes.int_or("transA", 0) != 0 || w->dims().size() != 2)) return false;
     const Channels x = channels(n.input(0)), y = channels(n.output());
     if (x.count == 0 || y.count == 0 || n.outputs.size() != 1) return false;
     if (n.has_input(2)) {
@@ -120,9 +122,9 @@ class Equalizer {
     }
     const Dims& d = w->dims();
     const int64_t group = n.attributes.int_or("group", 1);
-    if (n.op == "Gemm")
+    if (order == Weights::Matrix)
       return n.attributes.int_or("transB", 0) != 0 ? d[0] == y.count && d[1] == x.count : d[1] == y.count && d[0] == x.count;
-    return n.op == "Conv" ? d[0] == y.count && d[1] * group == x.count : d[0] == x.count && d[1] * group == y.count;
+    return order == Weights::OutIn ? d[0] == y.count && d[1] * group == x.count : d[0] == x.count && d[1] * group == y.count;
   }
 
   static bool bounds_follow(double low) { return low == 0 || low == -INFINITY; }
@@ -141,7 +143,8 @@ class Equalizer {
   }
   static bool step_follows(const TailStep& s) {
     if (s.operand >= 0) return false;
-    return ops::facts_of(s.op).scales_through || (s.op == "Clip" && bounds_follow(s.attributes.float_or("min", -INFINITY)));
+    const auto bounds = bounds_of(s);
+    return ops::facts_of(s.op).scales_through || (bounds && bounds_follow(bounds->low));
   }
 
   void connect_tail(const Node& n) {
@@ -229,7 +232,7 @@ class Equalizer {
     connect_tail(n);
     if (is_product(n)) {
       if (!takes_factors(n)) freeze(n);
-    } else if (n.op == "Add" || n.op == "Sub" || n.op == "Max" || n.op == "Min" || n.op == "Mul" || n.op == "Div") {
+    } else if (is_binary(n.op)) {
       n.own_input_count() == 2 ? connect_binary(n) : freeze(n);
     } else if (n.op == "Concat") {
       connect_concat(n);
@@ -292,7 +295,7 @@ class Equalizer {
     l.outputs = channels(n.output()).count;
     const TensorData& w = *graph_.constant(n.input(1));
     const float* values = w.as<float>();
-    const int64_t groups = n.op == "Gemm" ? 1 : std::max<int64_t>(n.attributes.int_or("group", 1), 1);
+    const int64_t groups = std::max<int64_t>(n.attributes.int_or("group", 1), 1);
     l.group_inputs = std::max<int64_t>(l.channels.count / groups, 1);
     l.group_outputs = std::max<int64_t>(l.outputs / groups, 1);
     l.taps = w.count() / std::max<int64_t>(l.outputs * l.group_inputs, 1);

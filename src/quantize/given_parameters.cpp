@@ -20,7 +20,13 @@ using namespace ir;
 namespace {
 
 bool is_stored_type(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
-bool is_conversion(const Node& n) { return n.op == "QuantizeLinear" || n.op == "DequantizeLinear"; }
+bool quantizes(const Node& n) { return n.op == "QuantizeLinear"; }
+bool dequantizes(const Node& n) { return n.op == "DequantizeLinear"; }
+bool is_conversion(const Node& n) { return quantizes(n) || dequantizes(n); }
+
+// The sides of a conversion.
+TensorId integers_of(const Node& n) { return quantizes(n) ? n.output() : n.input(0); }
+TensorId reals_of(const Node& n) { return quantizes(n) ? n.input(0) : n.output(); }
 
 // What the values of a tensor are rounded to.
 struct Grid {
@@ -50,13 +56,11 @@ std::optional<Grid> make_grid(double scale, int64_t zero, DType type) {
 
 // Of a QuantizeLinear or DequantizeLinear between a stored and a float32 tensor, when one constant scale belongs to all values.
 std::optional<Grid> stated_grid(const Graph& g, const Node& n) {
-  const bool quantizes = n.op == "QuantizeLinear";
-  const DType type = g.tensor(quantizes ? n.output() : n.input(0)).dtype;
-  if (!n.tail.empty() || g.tensor(quantizes ? n.input(0) : n.output()).dtype != DType::Float32) return std::nullopt;
+  if (!n.tail.empty() || g.tensor(reals_of(n)).dtype != DType::Float32) return std::nullopt;
   const TensorData *scale = g.constant(n.input(1)), *zero = g.constant(n.input(2));
   if (!scale || scale->count() != 1 || n.attributes.int_or("block_size", 0) != 0) return std::nullopt;
   if (n.has_input(2) && (!zero || zero->count() != 1)) return std::nullopt;
-  return make_grid(to_doubles(scale->view())[0], zero ? to_ints(zero->view())[0] : 0, type);
+  return make_grid(to_doubles(scale->view())[0], zero ? to_ints(zero->view())[0] : 0, g.tensor(integers_of(n)).dtype);
 }
 
 class Reader {
@@ -135,9 +139,9 @@ class Reader {
       const bool copies = is_small_integer(n.input(0)) && copies_values(graph_, n);
       for (size_t i = 0; i < n.inputs.size(); ++i)
         if (is_small_integer(n.inputs[i]) && !(copies && i == 0))
-          agree(n.inputs[i], n.op == "DequantizeLinear" && i == 0 ? stated_grid(graph_, n) : std::nullopt);
+          agree(n.inputs[i], dequantizes(n) && i == 0 ? stated_grid(graph_, n) : std::nullopt);
       for (TensorId t : n.outputs)
-        if (is_small_integer(t) && !copies) agree(t, n.op == "QuantizeLinear" ? stated_grid(graph_, n) : std::nullopt);
+        if (is_small_integer(t) && !copies) agree(t, quantizes(n) ? stated_grid(graph_, n) : std::nullopt);
     }
     for (const auto& ports : {graph_.inputs(), graph_.outputs()})
       for (TensorId t : ports) {
@@ -177,20 +181,19 @@ class Reader {
   void absorb(NodeId id) {
     const Node n = graph_.node(id);
     if (is_conversion(n)) {
-      const TensorId integers = n.op == "QuantizeLinear" ? n.output() : n.input(0),
-                     reals = n.op == "QuantizeLinear" ? n.input(0) : n.output();
+      const TensorId integers = integers_of(n), reals = reals_of(n);
       if (!was_integer(integers)) return;
       const Group& g = group(integers);
       if (!g.understood || !g.grid) {
         // The conversion stays; what stands on its other side lies on the same grid all the same.
         const auto stated = stated_grid(graph_, n);
         if (!stated || graph_.is_constant(reals) || grid(reals) || graph_.is_input(reals)) return;
-        if (n.op == "DequantizeLinear" || only_read_on(reals, *stated, id)) grid(reals) = stated;
+        if (dequantizes(n) || only_read_on(reals, *stated, id)) grid(reals) = stated;
         return;
       }
       const Grid p = *g.grid;
       become_real(integers, p);
-      n.op == "QuantizeLinear" ? absorb_quantization(id, reals, integers, p) : absorb_dequantization(id, integers, reals, p);
+      quantizes(n) ? absorb_quantization(id, reals, integers, p) : absorb_dequantization(id, integers, reals, p);
       return;
     }
     const TensorId x = n.input(0);
@@ -222,7 +225,7 @@ class Reader {
     const auto users = graph_.users(x);
     return std::all_of(users.begin(), users.end(), [&](NodeId u) {
       if (u == self) return true;
-      const auto stated = graph_.node(u).op == "QuantizeLinear" ? stated_grid(graph_, graph_.node(u)) : std::nullopt;
+      const auto stated = quantizes(graph_.node(u)) ? stated_grid(graph_, graph_.node(u)) : std::nullopt;
       return stated && *stated == p;
     });
   }

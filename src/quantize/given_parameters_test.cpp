@@ -331,5 +331,22 @@ TEST(GivenParameters, WhatCountsAsQuantized) {
 })")));
 }
 
+// The zero point of the last part may be left out.
+TEST(GivenParameters, AJoinWithoutItsLastZeroPointKeepsAllParts) {
+  ir::Graph g = parsed(R"(graph "g" (%a: int8[1,2], %b: int8[1,3]) -> (%y) {
+  %s: float32[] = const {0.5}
+  %z: int8[] = const {0}
+  %y = "com.microsoft:QLinearConcat"(%s, %z, %a, %s, %z, %b, %s) {axis = 1}
+})");
+  const Status expanded = expand_quantized_operators(g, ops::builtin_ops());
+  ASSERT_TRUE(expanded.is_ok()) << expanded.to_string();
+  const ir::Node* join = nullptr;
+  for (ir::NodeId id : g.order())
+    if (g.node(id).op == "Concat") join = &g.node(id);
+  ASSERT_TRUE(join);
+  EXPECT_EQ(join->inputs.size(), 2u);
+  EXPECT_EQ(g.tensor(g.outputs()[0]).shape, (ir::Shape{1, 5}));
+}
+
 }  // namespace
 }  // namespace orknn::quantize

@@ -1,6 +1,7 @@
 #include "quantize/layer_forms.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/known_dims.h"
 #include "ops/facts.h"
@@ -16,7 +17,6 @@ bool is_function_op(std::string_view op) {
   const QuantRule rule = rule_of(op);
   return rule == QuantRule::Table || ((rule == QuantRule::Fixed01 || rule == QuantRule::Fixed11) && op != "Softmax");
 }
-bool is_binary(std::string_view op) { return ops::is_basic_arithmetic(op) || op == "Max" || op == "Min"; }
 
 bool is_float_tensor(const Graph& g, TensorId t) { return t && g.tensor(t).dtype == DType::Float32; }
 LayerForm no(std::string reason) { return {Form::Float, std::move(reason)}; }
@@ -59,6 +59,8 @@ LayerForm product(const Graph& g, const Node& n) {
 }
 }  // namespace
 
+bool is_binary(std::string_view op) { return ops::is_basic_arithmetic(op) || op == "Max" || op == "Min"; }
+
 bool is_function(const Graph& g, const Node& n, const TailStep& step) {
   if (step.operand < 0) return is_function_op(step.op);
   const TensorData* other = g.constant(n.inputs[static_cast<size_t>(step.operand)]);
@@ -71,6 +73,12 @@ bool is_function(const Graph& g, const Node& n) {
     return other && other->count() == 1;
   }
   return is_function_op(n.op) && other_inputs_constant(g, n);
+}
+
+std::optional<Bounds> bounds_of(const TailStep& step) {
+  if (step.op == "Relu") return Bounds{0, INFINITY};
+  if (step.op == "Clip") return Bounds{step.attributes.float_or("min", -INFINITY), step.attributes.float_or("max", INFINITY)};
+  return std::nullopt;
 }
 
 std::optional<Slopes> slopes_of(const Graph& g, TensorId x, TensorId slope) {

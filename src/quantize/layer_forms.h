@@ -54,10 +54,18 @@ struct Slopes {
 };
 std::optional<Slopes> slopes_of(const ir::Graph& graph, ir::TensorId x, ir::TensorId slope);
 
+// True for Add, Sub, Mul, Div, Max, Min.
+bool is_binary(std::string_view op);
+
 // True for functions of one value (Relu, Sigmoid, ...) whose other operands are constants of one value.
 bool is_function(const ir::Graph& graph, const ir::Node& node);
 // The same of a step; also arithmetic with a constant of one value.
 bool is_function(const ir::Graph& graph, const ir::Node& node, const ir::TailStep& step);
+// The bounds that a step sets, Relu or Clip; nothing for another function.
+struct Bounds {
+  double low = 0, high = 0;  // may be infinite
+};
+std::optional<Bounds> bounds_of(const ir::TailStep& step);
 // The range a function cannot leave, when it has one: [0, 1] or [-1, 1].
 bool has_unit_range(std::string_view op);       // Sigmoid, HardSigmoid, Softmax
 bool has_symmetric_range(std::string_view op);  // Tanh, Erf, Softsign, ...

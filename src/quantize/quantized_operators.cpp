@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "ir/infer.h"
+#include "ops/support/quantized_form.h"
 
 namespace orknn::quantize {
 using namespace ir;
 namespace {
-
-constexpr std::string_view kMicrosoft = "com.microsoft:QLinear";
 
 class Expander {
  public:
@@ -23,8 +22,8 @@ class Expander {
         expand_conv(id, n);
       else if (n.op == "QLinearMatMul")
         expand_product(id, n);
-      else if (n.op.starts_with(kMicrosoft) && n.attributes.int_or("channels_last", 0) == 0)
-        expand_function(id, n);
+      else if (const auto form = ops::quantized_form(n); form && n.attributes.int_or("channels_last", 0) == 0)
+        expand_function(id, n, *form);
     }
     return infer_shapes(graph_, ops_);
   }
@@ -90,28 +89,10 @@ class Expander {
     finish(id, n, add(n, "MatMul", {a, b}), n.input(6), n.input(7));
   }
 
-  // The float operator's name follows the prefix; inputs are triples of data, scale, zero point.
-  void expand_function(NodeId id, const Node& n) {
-    const std::string op = n.op.substr(kMicrosoft.size());
-    const size_t first = op == "Concat" ? 2 : 0, operands = op == "Concat"               ? (n.inputs.size() - 2) / 3
-                                                            : op == "Add" || op == "Mul" ? 2
-                                                                                         : 1;
-    const size_t result = op == "Concat" ? 0 : operands * 3;
+  void expand_function(NodeId id, const Node& n, const ops::QuantizedForm& form) {
     std::vector<TensorId> reals;
-    for (size_t i = 0; i < operands; ++i)
-      reals.push_back(
-          add(n, "DequantizeLinear", {n.input(first + 3 * i), n.input(first + 3 * i + 1), n.input(first + 3 * i + 2)}));
-    Attributes attributes = n.attributes;
-    attributes.erase("channels_last");
-    if (op == "Softmax") {
-      const bool flatten = attributes.int_or("opset", 13) < 13;
-      attributes.erase("opset");
-      if (flatten) {
-        attributes.set("flatten", int64_t{1});
-        if (!attributes.has("axis")) attributes.set("axis", int64_t{1});
-      }
-    }
-    finish(id, n, add(n, op, std::move(reals), std::move(attributes)), n.input(result), n.input(result + 1));
+    for (size_t i : form.data) reals.push_back(add(n, "DequantizeLinear", {n.input(i), n.input(i + 1), n.input(i + 2)}));
+    finish(id, n, add(n, form.op, std::move(reals), form.attributes), n.input(form.result), n.input(form.result + 1));
   }
 
   Graph& graph_;
@@ -124,7 +105,7 @@ bool states_quantization(const Graph& graph) {
   if (std::any_of(graph.inputs().begin(), graph.inputs().end(), integers)) return true;
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
-    if (n.op == "QLinearConv" || n.op == "QLinearMatMul" || n.op.starts_with(kMicrosoft)) return true;
+    if (n.op == "QLinearConv" || n.op == "QLinearMatMul" || ops::quantized_form(n)) return true;
     if (n.op == "QuantizeLinear" && !graph.is_constant(n.input(0))) return true;
   }
   return false;

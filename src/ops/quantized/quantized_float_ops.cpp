@@ -5,26 +5,11 @@
 #include "ops/eval.h"
 #include "ops/support/operands.h"
 #include "ops/support/quantization.h"
+#include "ops/support/quantized_form.h"
 
 namespace orknn::ops {
 namespace {
 using namespace ir;
-
-constexpr std::string_view kPrefix = "com.microsoft:QLinear";
-
-// Where data, scale and zero point triples start, and where the output's scale is.
-struct Slots {
-  std::vector<size_t> data;
-  size_t result = 0;
-};
-Slots slots(const Node& node, size_t input_count) {
-  const std::string_view op = std::string_view(node.op).substr(kPrefix.size());
-  if (op == "Add" || op == "Mul") return {{0, 3}, 6};
-  if (op != "Concat") return {{0}, 3};
-  Slots s;
-  for (size_t i = 2; i < input_count; i += 3) s.data.push_back(i);
-  return s;
-}
 
 bool channels_last(const Node& node) { return node.attributes.int_or("channels_last", 0) != 0; }
 // Axes order that moves the channels of a tensor of this rank from last to second, or back.
@@ -47,18 +32,7 @@ Node single(std::string op, size_t inputs, Attributes attributes) {
   return n;
 }
 
-// The float op with its attributes.
-Node inner_node(const Node& node, size_t inputs) {
-  Attributes attributes = node.attributes;
-  attributes.erase("channels_last");
-  if (node.op.ends_with("Softmax")) {
-    const bool flatten = attributes.int_or("opset", 13) < 13;
-    attributes.erase("opset");
-    if (flatten) attributes.set("flatten", int64_t{1});
-    if (flatten && !attributes.has("axis")) attributes.set("axis", int64_t{1});
-  }
-  return single(node.op.substr(kPrefix.size()), inputs, std::move(attributes));
-}
+Node inner_node(const QuantizedForm& form) { return single(form.op, form.data.size(), form.attributes); }
 
 Status check_rank(const Node& node, size_t rank) {
   return channels_last(node) && rank < 3
@@ -73,7 +47,7 @@ Status require_tensor_scale(const InferContext& c, size_t i) {
 }
 
 Status infer(InferContext& c) {
-  const Slots s = slots(c.node(), c.input_count());
+  const QuantizedForm s = *quantized_form(c.node());
   ORKNN_TRY(check_scale(c, s.result, c.dtype(s.data[0])));
   ORKNN_TRY(require_tensor_scale(c, s.result));
   std::vector<TensorFacts> facts;
@@ -93,7 +67,7 @@ Status infer(InferContext& c) {
     }
     facts.push_back(std::move(f));
   }
-  ORKNN_TRY_ASSIGN(std::vector<TensorFacts> result, infer_node(inner_node(c.node(), s.data.size()), c.ops, std::move(facts)));
+  ORKNN_TRY_ASSIGN(std::vector<TensorFacts> result, infer_node(inner_node(s), c.ops, std::move(facts)));
   std::optional<Shape>& shape = result[0].shape;
   if (shape && channels_last(c.node())) std::rotate(shape->begin() + 1, shape->begin() + 2, shape->end());
   c.set_output(0, c.dtype(s.data[0]), std::move(shape));
@@ -107,7 +81,7 @@ Result<TensorData> transpose(RunContext& c, const TensorData& x, bool to_second)
 }
 
 Status run(RunContext& c) {
-  const Slots s = slots(c.node(), c.input_count());
+  const QuantizedForm s = *quantized_form(c.node());
   const bool last = channels_last(c.node());
   std::vector<TensorData> inputs;
   for (const size_t i : s.data) {
@@ -119,7 +93,7 @@ Status run(RunContext& c) {
     }
   }
   ORKNN_TRY_ASSIGN(const TensorScale scale, read_tensor_scale(c, s.result, s.result + 1));
-  ORKNN_TRY_ASSIGN(const std::vector<TensorData> results, eval_node(inner_node(c.node(), inputs.size()), c.ops, inputs, c.pool));
+  ORKNN_TRY_ASSIGN(const std::vector<TensorData> results, eval_node(inner_node(s), c.ops, inputs, c.pool));
   TensorData result = results[0];
   if (last) {
     ORKNN_TRY_ASSIGN(result, transpose(c, result, false));

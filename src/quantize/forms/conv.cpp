@@ -1,4 +1,5 @@
 // Convolutions and transposed convolutions with constant weights.
+#include "ops/facts.h"
 #include "quantize/forms/product.h"
 
 namespace orknn::quantize {
@@ -9,7 +10,8 @@ Result<Outcome> lower_conv(Lowering& l, NodeId id) {
   const LayerWeights& weights = l.plan().weights.at(id.index);
   Attributes attributes = n.attributes;
   set_weight_zero_points(attributes, weights.rounded);
-  return lower_product(l, n, Form::Conv, n.op == "ConvTranspose" ? "int:ConvTranspose" : "int:Conv", add_weights(l, n, weights),
+  const bool is_transposed = ops::facts_of(n).weights == Weights::InOut;
+  return lower_product(l, n, Form::Conv, is_transposed ? "int:ConvTranspose" : "int:Conv", add_weights(l, n, weights),
                        std::move(attributes));
 }
 

@@ -11,16 +11,13 @@ namespace {
 // zero point has 16 bits.)
 int64_t table_entries(DType result) { return result == DType::Int16 ? 32768 : 4096; }
 
-bool is_bound(const TailStep& s) { return s.op == "Relu" || s.op == "Clip"; }
-
-// Relu and Clip are bounds of the result itself.
+// Steps that set bounds are bounds of the result itself.
 Target bounded_target(const Lowering& l, TensorId y, std::span<const TailStep> steps) {
   Target target = plain_target(l, y);
   for (const TailStep& s : steps) {
-    const double low = s.op == "Relu" ? 0 : s.attributes.float_or("min", -INFINITY),
-                 high = s.op == "Relu" ? INFINITY : s.attributes.float_or("max", INFINITY);
-    if (low > -INFINITY) target.low = std::max(target.low, l.quantized(low, y));
-    if (high < INFINITY) target.high = std::min(target.high, l.quantized(high, y));
+    const Bounds bounds = *bounds_of(s);
+    if (bounds.low > -INFINITY) target.low = std::max(target.low, l.quantized(bounds.low, y));
+    if (bounds.high < INFINITY) target.high = std::min(target.high, l.quantized(bounds.high, y));
   }
   target.high = std::max(target.high, target.low);
   return target;
@@ -94,7 +91,8 @@ Target plain_target(const Lowering& l, TensorId y) {
 }
 
 Result<Target> target_of(const Lowering& l, const Node& n, std::span<const TailStep> steps) {
-  if (std::ranges::all_of(steps, is_bound)) return bounded_target(l, n.output(), steps);
+  if (std::ranges::all_of(steps, [](const TailStep& s) { return bounds_of(s).has_value(); }))
+    return bounded_target(l, n.output(), steps);
   return through_table(l, functions_from(l, n, steps), n.output());
 }
 
