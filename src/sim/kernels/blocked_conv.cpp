@@ -14,6 +14,9 @@ constexpr int64_t kInputBytes = 384 << 10;  // of the input that all weights pas
 constexpr int64_t kLinePixels = 112;        // of a line, where rows have no ends
 constexpr int64_t kTwoRowPixels = 14;       // of two rows that a form computes at once, if it does
 constexpr int64_t kStageBytes = 1 << 15;    // per piece of work
+constexpr int64_t kPanelBytes = kPairPixels * kBlock * 2;
+constexpr int64_t kLineSlack = 16;       // pixels that vectors may write beyond a row of a picture
+constexpr int64_t kPairedChannels = 64;  // from which on products of pixels with themselves are worth it
 
 // The input as the product reads it: rows of every block, whose columns are divided by their remainders modulo the stride.
 struct Staged {
@@ -30,6 +33,8 @@ struct State : KernelState {
   Staged staged;
   bool flat = false;      // the rows of the result are one
   bool two_rows = false;  // short rows are computed two at a time
+  bool pairs = false;     // sums with half the multiplications (IntForms::blocked_pairs)
+  bool panels = false;    // whose pixels, where no taps differ, lie as they are read: in fours, with all their channels
   std::vector<int32_t> offsets;
   int64_t whole = 0, partial = 0, partial_dwords = 0;
   int64_t together = 1;         // blocks of the result that are computed at once
@@ -69,9 +74,7 @@ int64_t tap_offset(const BlockedConv& c, const Staged& s, int64_t y, int64_t x) 
 bool accepts(const KernelQuery& q) {
   const std::optional<BlockedConv> c = BlockedConv::create(q, false);
   if (!c || !forms_fit(q)) return false;
-  const bool from_rows = !in_blocks(q.inputs[0]);
-  if (from_rows && c->dot == Dot::Words) return false;  // rows become pixels of four bytes
-  return c->in_blocks * stage(*c, from_rows).block_bytes <= INT32_MAX;
+  return c->in_blocks * stage(*c, !in_blocks(q.inputs[0])).block_bytes <= INT32_MAX;
 }
 
 void pack_weights(const KernelQuery& q, State& s, ThreadPool& pool) {
@@ -79,7 +82,7 @@ void pack_weights(const KernelQuery& q, State& s, ThreadPool& pool) {
   const Weights weights(q);
   const int64_t per = c.per_dword(), taps = c.window.taps(), in_blocks = s.staged.narrow ? 1 : c.in_blocks,
                 pixel_dwords = s.staged.pixel_bytes / 4, last = in_blocks - 1;
-  std::vector<int64_t> sums(static_cast<size_t>(c.outputs));
+  std::vector<int64_t> sums(static_cast<size_t>(c.outputs)), products(sums.size());
   pool.parallel_for(static_cast<int64_t>(s.starts.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = group * s.together, blocks = std::min(s.together, c.out_blocks - first);
@@ -92,8 +95,10 @@ void pack_weights(const KernelQuery& q, State& s, ThreadPool& pool) {
             for (int64_t j = 0; j < per; ++j) {
               const int64_t channel = block * kBlock + d * per + j;
               if (output >= c.outputs || channel >= c.channels) continue;
-              const int64_t value = weights.at(output, channel, tap);
+              const int64_t value = weights.at(output, channel, tap), other = channel + per;
               sums[static_cast<size_t>(output)] += value;
+              if (d % 2 == 0 && d + 1 < dwords && other < c.channels)
+                products[static_cast<size_t>(output)] += value * weights.at(output, other, tap);
               packed |= per == 2 ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j)
                                  : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
             }
@@ -107,6 +112,7 @@ void pack_weights(const KernelQuery& q, State& s, ThreadPool& pool) {
     }
   });
   c.fold_zero_point(sums);
+  if (s.pairs) c.subtract_from_bias(products);
 }
 
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool& pool) {
@@ -118,6 +124,9 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   s->flat = v.kernel[1] == 1 && v.kernel[2] == 1 && v.stride[1] == 1 && v.stride[2] == 1 && !v.padded();
   s->two_rows = !s->flat && !s->staged.narrow && 2 * v.out[2] <= kTwoRowPixels && v.out[1] > 1 &&
                 int_forms(c.isa).blocked_pixels == kTwoRowPixels;
+  s->pairs = c.dot == Dot::Words && !s->staged.narrow && c.channels >= kPairedChannels && c.outputs >= kPairedChannels &&
+             int_forms(c.isa).blocked_pairs;
+  s->panels = s->pairs && s->flat;
   const int64_t in_blocks = s->staged.narrow ? 1 : c.in_blocks, pixel_dwords = s->staged.pixel_bytes / 4, taps = v.taps();
   const int64_t last_dwords = divide_up(c.channels - (in_blocks - 1) * kBlock, c.per_dword());
   if (last_dwords < pixel_dwords) {
@@ -130,7 +139,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
       for (int64_t x = 0; x < v.kernel[2]; ++x)
         for (int64_t block = 0; block < in_blocks; ++block)
           if ((s->partial > 0 && block == in_blocks - 1) == (pass == 1))
-            s->offsets.push_back(static_cast<int32_t>(block * s->staged.block_bytes + tap_offset(c, s->staged, y, x)));
+            s->offsets.push_back(static_cast<int32_t>(
+                s->panels ? block * kPanelBytes : block * s->staged.block_bytes + tap_offset(c, s->staged, y, x)));
   const int64_t depth = s->whole * pixel_dwords + s->partial * s->partial_dwords;
   s->together = int_forms(c.isa).blocked_blocks;
   for (int64_t block = 0; block < c.out_blocks; block += s->together) s->starts.push_back(block * kBlock * depth);
@@ -153,7 +163,7 @@ bool is_read(const Window& v, int64_t row) {
   return false;
 }
 
-// One padded row of a picture, whose pixels are four bytes.
+// One padded row of a picture, whose pixels are four bytes, or as many words. `line` has room for two such rows of bytes.
 void stage_picture_row(const State& s, const IntForms& f, const uint8_t* x, uint8_t flip, int64_t row, std::byte* to,
                        int32_t* line) {
   const BlockedConv& c = s.conv;
@@ -162,7 +172,8 @@ void stage_picture_row(const State& s, const IntForms& f, const uint8_t* x, uint
   const int64_t at = row - v.pad_begin[1], left = std::min(v.pad_begin[2], g.columns),
                 inside = at >= 0 && at < v.in[1] ? std::clamp<int64_t>(g.columns - left, 0, v.in[2]) : 0;
   const auto fill = static_cast<int32_t>(static_cast<uint32_t>(c.x_zero) * 0x01010101u);
-  int32_t* out = v.stride[2] == 1 ? reinterpret_cast<int32_t*>(to) : line;
+  const bool words = c.dot == Dot::Words;
+  int32_t* out = v.stride[2] == 1 && !words ? reinterpret_cast<int32_t*>(to) : line;
   std::fill_n(out, left, fill);
   if (inside > 0) {
     IntInterleave p;
@@ -173,8 +184,12 @@ void stage_picture_row(const State& s, const IntForms& f, const uint8_t* x, uint
     f.interleave(p);
   }
   std::fill(out + left + inside, out + g.columns, fill);
-  for (int64_t r = 0; r < v.stride[2] && v.stride[2] > 1; ++r)
-    f.every(line + r, v.stride[2], divide_up(g.columns - r, v.stride[2]), reinterpret_cast<int32_t*>(to) + r * g.pitch);
+  for (int64_t r = 0; r < v.stride[2] && out == line; ++r) {
+    const int64_t count = divide_up(g.columns - r, v.stride[2]);
+    int32_t* part = words ? line + g.columns + kLineSlack : reinterpret_cast<int32_t*>(to) + r * g.pitch;
+    f.every(line + r, v.stride[2], count, part);
+    if (words) f.widen_bytes(reinterpret_cast<const uint8_t*>(part), count * 4, reinterpret_cast<int16_t*>(to) + r * g.pitch * 4);
+  }
 }
 
 // One padded row of a block: of every remainder of its columns that is read, padding, pixels, padding.
@@ -222,11 +237,11 @@ Status run(KernelContext& context, const KernelState* state) {
   const uint8_t flip = context.inputs[0].dtype == DType::Int8 ? 0x80 : 0;
   const int64_t threads = context.pool.threads(), in_blocks = g.narrow ? 1 : c.in_blocks;
   // Of pictures, a row before it is divided.
-  const int64_t line_bytes = g.narrow ? divide_up(g.columns * 4 + 64, 64) * 64 : 0, slack = 64;
-  const int64_t staged_bytes = g.copies ? divide_up(in_blocks * g.block_bytes + slack, 64) * 64 : 0;
-  const int64_t bytes = staged_bytes + threads * line_bytes;
-  std::byte* scratch = g.copies ? context.scratch(static_cast<size_t>(bytes)) : nullptr;
-  if (g.copies && !scratch) return out_of_scratch(bytes);
+  const int64_t line_bytes = g.narrow ? divide_up(2 * (g.columns + kLineSlack) * 4, int64_t{64}) * 64 : 0, slack = 128;
+  const int64_t panels = s.panels ? divide_up(v.out_size(), kPairPixels) : 0, panel_bytes = in_blocks * kPanelBytes;
+  const int64_t staged_bytes = s.panels   ? panels * panel_bytes
+                               : g.copies ? divide_up(in_blocks * g.block_bytes + slack, 64) * 64
+                                          : 0;
   const int64_t out_size = v.out_size(), out_image = c.out_blocks * kBlock * out_size;
   const int64_t in_image = (g.narrow ? c.channels : c.in_blocks * kBlock) * v.in_size();
   const auto* addend = c.output.has_addend ? static_cast<const uint8_t*>(context.inputs[c.output.addend_slot].data) : nullptr;
@@ -243,15 +258,28 @@ Status run(KernelContext& context, const KernelState* state) {
     if (divide_up(lines, chunk) < wanted) group_chunk = std::max<int64_t>(1, groups * divide_up(lines, chunk) / wanted);
   }
   const int64_t chunks = divide_up(lines, chunk), group_chunks = divide_up(groups, group_chunk);
+  const int64_t pairs_bytes = s.pairs ? divide_up(chunk * line * 4, int64_t{64}) * 64 : 0;
+  const int64_t worker_bytes = line_bytes + pairs_bytes, bytes = staged_bytes + threads * worker_bytes;
+  std::byte* scratch = g.copies ? context.scratch(static_cast<size_t>(bytes)) : nullptr;
+  if (g.copies && !scratch) return out_of_scratch(bytes);
   const int64_t rows_per_job = std::clamp<int64_t>(kStageBytes / std::max<int64_t>(g.row_bytes, 1), 1, g.rows),
                 row_jobs = divide_up(g.rows, rows_per_job);
 
   for (int64_t image = 0; image < context.outputs[0].dims[0]; ++image) {
     const uint8_t* x = static_cast<const uint8_t*>(context.inputs[0].data) + image * in_image;
-    if (g.copies)
+    if (s.panels) {
+      const int64_t per_job = std::max<int64_t>(kStageBytes / panel_bytes, 1);
+      for_each_job(context.pool, divide_up(panels, per_job), [&](int64_t job, int64_t) {
+        for (int64_t i = job * per_job; i < std::min((job + 1) * per_job, panels); ++i)
+          for (int64_t block = 0; block < in_blocks; ++block)
+            f.widen_bytes(x + (block * v.in_size() + i * kPairPixels) * kBlock,
+                          std::min(kPairPixels, v.in_size() - i * kPairPixels) * kBlock,
+                          reinterpret_cast<int16_t*>(scratch + i * panel_bytes + block * kPanelBytes));
+      });
+    } else if (g.copies) {
       for_each_job(context.pool, in_blocks * row_jobs, [&](int64_t job, int64_t worker) {
         const int64_t block = job / row_jobs, first = job % row_jobs * rows_per_job;
-        auto* line = reinterpret_cast<int32_t*>(scratch + staged_bytes + worker * line_bytes);
+        auto* line = reinterpret_cast<int32_t*>(scratch + staged_bytes + worker * worker_bytes);
         for (int64_t row = first; row < std::min(first + rows_per_job, g.rows); ++row) {
           std::byte* to = scratch + block * g.block_bytes + row * g.row_bytes;
           if (!is_read(v, row)) continue;
@@ -261,9 +289,11 @@ Status run(KernelContext& context, const KernelState* state) {
             stage_row(s, f, x, block, row, to);
         }
       });
+    }
     const auto* from = g.copies ? reinterpret_cast<const uint8_t*>(scratch) : x;
-    for_each_job(context.pool, chunks * group_chunks, [&](int64_t job, int64_t) {
-      const int64_t first_line = job / group_chunks * chunk, first_group = job % group_chunks * group_chunk;
+    for_each_job(context.pool, chunks * group_chunks, [&](int64_t job, int64_t worker) {
+      const int64_t first_line = job / group_chunks * chunk, first_group = job % group_chunks * group_chunk,
+                    last_line = std::min(first_line + chunk, lines);
       BlockedProduct p;
       p.dot = c.dot;
       p.narrow = g.narrow;
@@ -273,16 +303,28 @@ Status run(KernelContext& context, const KernelState* state) {
       p.partial_dwords = s.partial_dwords;
       p.is_float_enough = c.output.is_float_enough;
       p.y_block = out_size * kBlock;
+      if (s.panels) p.panel_bytes = panel_bytes;
+      const auto place_line = [&](int64_t i) {
+        p.x = from + (s.panels ? i * line / kPairPixels * panel_bytes
+                      : s.flat ? i * line * g.pixel_bytes
+                               : i * line_rows * v.stride[1] * g.row_bytes);
+        p.pixels = std::min(line, out_size - i * line);
+      };
+      auto* pairs = s.pairs ? reinterpret_cast<int32_t*>(scratch + staged_bytes + worker * worker_bytes + line_bytes) : nullptr;
+      for (int64_t i = first_line; pairs && i < last_line; ++i) {
+        place_line(i);
+        f.blocked_pairs(p, pairs + (i - first_line) * line);
+      }
       for (int64_t group = first_group; group < std::min(first_group + group_chunk, groups); ++group) {
         const int64_t block = group * s.together;
         p.blocks = std::min(s.together, c.out_blocks - block);
         p.weights = s.weights.data() + s.starts[static_cast<size_t>(group)];
         p.to = s.converters.data() + block;
-        for (int64_t i = first_line; i < std::min(first_line + chunk, lines); ++i) {
-          const int64_t first = i * line, place = image * out_image + block * p.y_block + first * kBlock;
-          p.x = from + (s.flat ? first * g.pixel_bytes : i * line_rows * v.stride[1] * g.row_bytes);
-          p.pixels = std::min(line, out_size - first);
+        for (int64_t i = first_line; i < last_line; ++i) {
+          const int64_t place = image * out_image + block * p.y_block + i * line * kBlock;
+          place_line(i);
           p.row_bytes = s.two_rows && p.pixels == line ? v.stride[1] * g.row_bytes : 0;
+          p.pairs = pairs ? pairs + (i - first_line) * line : nullptr;
           p.y = static_cast<uint8_t*>(context.outputs[0].data) + place;
           p.addend = addend ? addend + place : nullptr;
           f.blocked_product(p);

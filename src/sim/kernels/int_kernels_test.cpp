@@ -361,6 +361,31 @@ TEST(IntKernels, TilesOf3x3) {
   for (uint32_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) tiles_of_3x3(seed);
   kernels::set_current_isa(before);
 }
+// Convolutions with as many channels as it takes to make sums with half the multiplications: of one tap and of several, whole
+// and broken blocks and pairs, rows of pixels that are no multiple of four.
+void many_channels(uint32_t seed) {
+  Trial t(seed);
+  t.node.op = "int:Conv";
+  const int64_t channels = t.one_of<int64_t>({64, 65, 66, 67, 68, 70, 80, 96, t.pick(64, 150)}),
+                outputs = t.one_of<int64_t>({64, 72, t.pick(64, 100)}), batch = t.chance(20) ? 2 : 1,
+                kernel = t.one_of<int64_t>({1, 1, 1, 2, 3}), stride = kernel == 3 ? 2 : t.one_of<int64_t>({1, 1, 1, 2}),
+                height = t.pick(kernel, 12), width = t.one_of<int64_t>({7, 14, t.pick(kernel, 30)}), pad = t.pick(0, kernel - 1);
+  t.set("pads", std::vector<int64_t>(4, pad));
+  t.set("strides", std::vector<int64_t>(2, stride));
+  const DType x_type = t.byte_type(), w_type = t.byte_type();
+  t.set("x_zero_point", t.zero_point(x_type));
+  t.set("w_zero_point", std::vector<int64_t>{t.chance(50) ? (w_type == DType::UInt8 ? 128 : 0) : t.zero_point(w_type)});
+  t.input(t.data(x_type, {batch, channels, height, width}));
+  t.input(t.data(w_type, {outputs, channels, kernel, kernel}), true);
+  const auto extent = [&](int64_t in) { return (in + 2 * pad - kernel) / stride + 1; };
+  finish_product(t, outputs, {batch, outputs, extent(height), extent(width)},
+                 3000.0 * std::sqrt(static_cast<double>(kernel * kernel * channels)), t.chance(70), t.chance(30), t.chance(20));
+  check(t, "int_conv", "many channels, seed " + std::to_string(seed));
+}
+TEST(IntKernels, ManyChannels) {
+  const BlockedTrials trials(40);
+  for (uint32_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) many_channels(seed);
+}
 TEST(IntKernels, Depthwise) {
   const BlockedTrials trials(20);
   for (uint32_t seed = 0; seed < 120 && !HasFatalFailure(); ++seed) convolution(seed, false, true);

@@ -107,6 +107,10 @@ void BlockedConv::fold_zero_point(std::span<const int64_t> sums) {
   for (size_t i = 0; i < sums.size(); ++i)
     output.bias[i] = static_cast<int32_t>(static_cast<uint32_t>(output.bias[i]) - static_cast<uint32_t>(x_zero * sums[i]));
 }
+void BlockedConv::subtract_from_bias(std::span<const int64_t> values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    output.bias[i] = static_cast<int32_t>(static_cast<uint32_t>(output.bias[i]) - static_cast<uint32_t>(values[i]));
+}
 
 IntConvert BlockedConv::converter(int64_t block) const {
   IntConvert c = output.row(block * kBlock, nullptr, nullptr);

@@ -38,6 +38,8 @@ struct BlockedConv {
   static std::optional<BlockedConv> create(const KernelQuery& query, bool depthwise);
   // Takes the zero point of the data out of the bias of every output channel; `sums` are those of its weights.
   void fold_zero_point(std::span<const int64_t> sums);
+  // Of every output channel.
+  void subtract_from_bias(std::span<const int64_t> values);
   // The converter of a block.
   IntConvert converter(int64_t block) const;
 };

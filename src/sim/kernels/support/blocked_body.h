@@ -280,11 +280,68 @@ ORKNN_SIMD void blocked_product_with(const BlockedProduct& p) {
   blocked_product_of<kDot, kDwords, 1>(p);
 }
 
+#if defined(ORKNN_INT_PAIRS)
+static_assert(kParts == 2 && kProductBlocks == 1);
+
+static void blocked_pairs(const BlockedProduct& p, int32_t* products) {
+  for (int64_t i = 0; i < p.pixels; ++i) {
+    const uint8_t* x = p.x + i / kPairPixels * p.panel_bytes + i % kPairPixels * kBlock * 2;
+    I32 sum = zero32();
+    for (int64_t k = 0; k < p.whole; ++k) sum = add(sum, products_of_pairs(load32(x + p.offsets[k])));
+    for (int64_t k = p.whole; k < p.whole + p.partial; ++k)
+      sum = add(sum, products_of_pairs(first_lanes(load32(x + p.offsets[k]), p.partial_dwords / 2 * 2)));
+    alignas(32) uint32_t lanes[kLanes];
+    store32(reinterpret_cast<int32_t*>(lanes), sum);
+    uint32_t total = 0;
+    ORKNN_UNROLL for (int j = 0; j < kLanes; ++j) total += lanes[j];
+    products[i] = static_cast<int32_t>(total);
+  }
+}
+
+// kPairPixels pixels from `first` on, of which those that are not there are read and come to nothing.
+ORKNN_SIMD void sum_pairs(const BlockedProduct& p, int64_t first, int32_t* sums) {
+  I32 sum[2 * kPairPixels];
+  ORKNN_UNROLL for (int i = 0; i < kPairPixels; ++i) {
+    const I32 less = all32(p.pairs[first + i < p.pixels ? first + i : p.pixels - 1]);
+    ORKNN_UNROLL for (int j = 0; j < kParts; ++j) sum[i * kParts + j] = subtract(load32(p.to->bias + j * kLanes), less);
+  }
+  const uint8_t* x = p.x + first / kPairPixels * p.panel_bytes;
+  const int32_t* weights = p.weights;
+  add_whole_pairs(x, p.offsets, p.whole, weights, sum);
+  for (int64_t k = p.whole; k < p.whole + p.partial; ++k) {
+    add_pairs(x + p.offsets[k], p.partial_dwords / 2, weights, sum);
+    if (p.partial_dwords % 2 == 0) continue;
+    const uint8_t* from = x + p.offsets[k] + (p.partial_dwords - 1) * 4;
+    ORKNN_UNROLL for (int i = 0; i < kPairPixels; ++i) {
+      int32_t dword;
+      std::memcpy(&dword, from + i * kBlock * 2, 4);
+      ORKNN_UNROLL for (int j = 0; j < kParts; ++j) sum[i * kParts + j] =
+          dot<Dot::Words>(sum[i * kParts + j], load32(weights + j * kLanes), all32(dword));
+    }
+    weights += kBlock;
+  }
+  ORKNN_UNROLL for (int j = 0; j < 2 * kPairPixels; ++j) store32(sums + j * kLanes, sum[j]);
+}
+
+static void product_of_pairs(const BlockedProduct& p) {
+  constexpr int64_t kChunk = 8 * kPairPixels;
+  alignas(64) int32_t sums[kChunk * kBlock];
+  for (int64_t done = 0; done < p.pixels; done += kChunk) {
+    const int64_t count = p.pixels - done < kChunk ? p.pixels - done : kChunk;
+    for (int64_t at = 0; at < count; at += kPairPixels) sum_pairs(p, done + at, sums + at * kBlock);
+    blocked_convert(*p.to, p.is_float_enough, sums, count, p.addend ? p.addend + done * kBlock : nullptr, p.y + done * kBlock);
+  }
+}
+#endif
+
 static void blocked_product(const BlockedProduct& p) {
   if constexpr (kHasBytes) {
     if (p.dot == Dot::BytesBUnsigned)
       return p.narrow ? blocked_product_with<Dot::BytesBUnsigned, 1>(p) : blocked_product_with<Dot::BytesBUnsigned, 4>(p);
   }
+#if defined(ORKNN_INT_PAIRS)
+  if (p.pairs) return product_of_pairs(p);
+#endif
   p.narrow ? blocked_product_with<Dot::Words, 2>(p) : blocked_product_with<Dot::Words, 8>(p);
 }
 

@@ -167,6 +167,8 @@ struct IntSoftmax {
   void* y = nullptr;
 };
 
+constexpr int64_t kPairPixels = 4;  // that sums of pairs (IntForms::blocked_pairs) read at once
+
 // Pixels in blocks of kBlock channels (sim/form.h): sums of dot products over the depth and the output converter. Depth comes in
 // pieces: the channels of one pixel that lie next to each other, at one tap of the kernel.
 struct BlockedProduct {
@@ -182,9 +184,11 @@ struct BlockedProduct {
   const IntConvert* to = nullptr;    // per block, with parameters by column
   bool is_float_enough = true;       // otherwise by the stages alone
   int64_t pixels = 0;
-  uint8_t* y = nullptr;             // of the first block
-  const uint8_t* addend = nullptr;  // laid out as y
-  int64_t y_block = 0;              // bytes from block to block
+  int64_t panel_bytes = kPairPixels * kBlock * 2;  // of pairs: from four pixels to the next four
+  const int32_t* pairs = nullptr;                  // per pixel, of IntForms::blocked_pairs; nullptr = ordinary sums of products
+  uint8_t* y = nullptr;                            // of the first block
+  const uint8_t* addend = nullptr;                 // laid out as y
+  int64_t y_block = 0;                             // bytes from block to block
 };
 
 // Rows of a depthwise convolution of one block, whose pixels have become dwords of the neighbours that a row of the kernel
@@ -263,6 +267,11 @@ struct IntForms {
   void (*lookup)(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count);
   int64_t blocked_blocks, blocked_pixels;  // that a product computes at once
   void (*blocked_product)(const BlockedProduct& product);
+  // Products of pixels with themselves, for sums with half the multiplications: of every two dwords of a piece that follow each
+  // other, i and j, x[i] * w[i] + x[j] * w[j] = (x[i] + w[j]) * (x[j] + w[i]) - x[i] * x[j] - w[i] * w[j]. The last product is in
+  // the bias, this gives the sum of the second. Words only, not narrow; the product then reads three pixels more. nullptr where
+  // that is not faster.
+  void (*blocked_pairs)(const BlockedProduct& product, int32_t* products);
   void (*blocked_depthwise)(const BlockedDepthwise& rows);
   // Pixels of a block as dwords: four neighbours as bytes, or two as words, beginning with every `stride`th pixel. Reads them
   // all.

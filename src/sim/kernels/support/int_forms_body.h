@@ -807,6 +807,11 @@ const IntForms kIntForms = {
     .blocked_blocks = kProductBlocks,
     .blocked_pixels = kBlockPixels,
     .blocked_product = blocked_product,
+#if defined(ORKNN_INT_PAIRS)
+    .blocked_pairs = blocked_pairs,
+#else
+    .blocked_pairs = nullptr,
+#endif
     .blocked_depthwise = blocked_depthwise,
     .blocked_taps = blocked_taps,
     .tile_input = tile_input,
