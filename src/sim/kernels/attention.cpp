@@ -1,5 +1,5 @@
-// Attention without caches: per head and block of queries, scores = Q K', softmax of the rows, result = scores V, all
-// while the block is in the cache.
+// Attention without caches: per head, K and V are packed once; then, per block of queries, scores = Q K', softmax of the rows,
+// result = scores V, all while the few scores are in the first-level cache.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +10,8 @@ namespace orknn::sim {
 namespace {
 using namespace kernels;
 
-constexpr int64_t kScoreFloats = 64 << 10;  // scores of one block
+constexpr int64_t kScoreFloats = 5 << 10;  // scores of one block
+constexpr int64_t kJobsPerThread = 3;
 
 // One of Q, K, V: element (batch, head, step, i) at batch * batch_stride + head * head_stride + step * step_stride + i.
 struct Heads {
@@ -103,74 +104,96 @@ bool mask_row(const Forms& f, const State& s, const KernelContext& c, int64_t ba
   return f.reduce_row(Reduction::Max, scores, Storage::Float, s.k.steps) != -std::numeric_limits<double>::infinity();
 }
 
+// How queries are divided into blocks, and the working memory of one thread, in floats.
+struct Division {
+  int64_t rows = 0;                     // queries of a block
+  int64_t parts = 0, part = 0;          // jobs per head, blocks of a job
+  int64_t k_size = 0, v_size = 0;       // packed
+  int64_t scores_size = 0, a_size = 0;  // of a block
+  int64_t buffer_size = 0;
+  int64_t per_thread() const { return (k_size + v_size + scores_size + a_size + buffer_size + 15) / 16 * 16; }
+};
+Division divide(const State& s, int64_t threads) {
+  const int64_t total = s.k.steps, columns = panels_b(total) * kPanelColumns;
+  Division d;
+  d.rows = std::min(divide_up(s.q.steps, kPanelRows), std::max<int64_t>(kScoreFloats / columns / kPanelRows, 2)) * kPanelRows;
+  const int64_t blocks = divide_up(s.q.steps, d.rows), heads = s.q.batch * s.q.heads;
+  // Where heads are few, several jobs share one, and each packs its keys and values.
+  d.parts = threads == 1 ? 1 : std::min(blocks, divide_up(kJobsPerThread * threads, heads));
+  d.part = divide_up(blocks, d.parts);
+  d.parts = divide_up(blocks, d.part);
+  d.k_size = columns * s.q.size;
+  d.v_size = panels_b(s.v.size) * kPanelColumns * total;
+  d.scores_size = d.rows * columns;
+  d.a_size = d.rows * std::max(s.q.size, total);
+  d.buffer_size = columns;
+  return d;
+}
+
 Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   if (c.outputs[0].count() == 0) return {};
   const Forms& f = forms();
-  const int64_t total = s.k.steps, panel_columns = panels_b(total) * kPanelColumns;
-  const int64_t rows = std::min(divide_up(s.q.steps, kPanelRows) * kPanelRows,
-                                std::max<int64_t>(kScoreFloats / panel_columns / kPanelRows, 2) * kPanelRows);
-  const int64_t blocks = divide_up(s.q.steps, rows);
-  const int64_t scores_size = rows * panel_columns, a_size = rows * std::max(s.q.size, total);
-  const int64_t b_size = std::max(panel_columns * s.q.size, panels_b(s.v.size) * kPanelColumns * total),
-                buffer_size = panel_columns;
-  const int64_t per_thread = (scores_size + a_size + b_size + buffer_size + 15) / 16 * 16,
-                bytes = c.pool.threads() * per_thread * 4;
+  const int64_t total = s.k.steps;
+  const Division d = divide(s, c.pool.threads());
+  const int64_t bytes = c.pool.threads() * d.per_thread() * 4;
   auto* scratch = reinterpret_cast<float*>(c.scratch(static_cast<size_t>(bytes)));
   if (!scratch) return out_of_scratch(bytes);
   const Storage y_storage = *storage_of(c.outputs[0].dtype);
   const int64_t shared_by = s.q.heads / s.k.heads;
-  for_each_job(c.pool, s.q.batch * s.q.heads * blocks, [&](int64_t job, int64_t worker) {
-    const int64_t batch = job / (s.q.heads * blocks), head = job / blocks % s.q.heads, row = job % blocks * rows,
-                  count = std::min(rows, s.q.steps - row);
-    const int64_t kv_head = head / shared_by;
-    float* scores = scratch + worker * per_thread;
-    float *a = scores + scores_size, *b = a + a_size, *buffer = b + b_size;
-    f.pack_a(element(c.inputs[0], batch * s.q.batch_stride + head * s.q.head_stride + row * s.q.step_stride),
-             *storage_of(c.inputs[0].dtype), s.q.step_stride, 1, count, s.q.size, a);
+  for_each_job(c.pool, s.q.batch * s.q.heads * d.parts, [&](int64_t job, int64_t worker) {
+    const int64_t batch = job / (s.q.heads * d.parts), head = job / d.parts % s.q.heads, kv_head = head / shared_by;
+    float* keys = scratch + worker * d.per_thread();
+    float *values = keys + d.k_size, *scores = values + d.v_size, *a = scores + d.scores_size, *buffer = a + d.a_size;
     f.pack_b(element(c.inputs[1], batch * s.k.batch_stride + kv_head * s.k.head_stride), *storage_of(c.inputs[1].dtype), 1,
-             s.k.step_stride, s.q.size, total, b);
-    const Step scale{.fn = Fn::ScaleShift, .a = s.scale};
-    GemmBlock g;
-    g.a = a;
-    g.a_panel_stride = kPanelRows * s.q.size;
-    g.b = b;
-    g.b_panel_stride = kPanelColumns * s.q.size;
-    g.rows = count;
-    g.columns = total;
-    g.depth = s.q.size;
-    g.sum = scores;
-    g.sum_row_stride = total;
-    g.steps = &scale;
-    g.step_count = 1;
-    f.gemm(g);
-    if (s.has_mask || s.causal) {
-      for (int64_t i = 0; i < count; ++i) {
-        if (mask_row(f, s, c, batch, head, row + i, scores + i * total))
-          f.softmax_rows(scores + i * total, scores + i * total, Storage::Float, 1, total, false, buffer);
-        else
-          std::fill_n(scores + i * total, total, 0.0f);
-      }
-    } else {
-      f.softmax_rows(scores, scores, Storage::Float, count, total, false, buffer);
-    }
-    f.pack_a(scores, Storage::Float, total, 1, count, total, a);
+             s.k.step_stride, s.q.size, total, keys);
     f.pack_b(element(c.inputs[2], batch * s.v.batch_stride + kv_head * s.v.head_stride), *storage_of(c.inputs[2].dtype),
-             s.v.step_stride, 1, total, s.v.size, b);
-    GemmBlock v;
-    v.a = a;
-    v.a_panel_stride = kPanelRows * total;
-    v.b = b;
-    v.b_panel_stride = kPanelColumns * total;
-    v.rows = count;
-    v.columns = s.v.size;
-    v.depth = total;
-    v.storage = y_storage;
-    v.c = const_cast<void*>(element(c.outputs[0], batch * s.y.batch_stride + head * s.y.head_stride + row * s.y.step_stride));
-    v.c_row_stride = s.y.step_stride;
-    v.sum = y_storage == Storage::Float ? static_cast<float*>(v.c) : nullptr;
-    v.sum_row_stride = v.c_row_stride;
-    f.gemm(v);
+             s.v.step_stride, 1, total, s.v.size, values);
+    const int64_t first = job % d.parts * d.part * d.rows, end = std::min(first + d.part * d.rows, s.q.steps);
+    for (int64_t row = first; row < end; row += d.rows) {
+      const int64_t count = std::min(d.rows, end - row);
+      f.pack_a(element(c.inputs[0], batch * s.q.batch_stride + head * s.q.head_stride + row * s.q.step_stride),
+               *storage_of(c.inputs[0].dtype), s.q.step_stride, 1, count, s.q.size, a);
+      const Step scale{.fn = Fn::ScaleShift, .a = s.scale};
+      GemmBlock g;
+      g.a = a;
+      g.a_panel_stride = kPanelRows * s.q.size;
+      g.b = keys;
+      g.b_panel_stride = kPanelColumns * s.q.size;
+      g.rows = count;
+      g.columns = total;
+      g.depth = s.q.size;
+      g.sum = scores;
+      g.sum_row_stride = total;
+      g.steps = &scale;
+      g.step_count = 1;
+      f.gemm(g);
+      if (s.has_mask || s.causal) {
+        for (int64_t i = 0; i < count; ++i) {
+          if (mask_row(f, s, c, batch, head, row + i, scores + i * total))
+            f.softmax_rows(scores + i * total, scores + i * total, Storage::Float, 1, total, false, buffer);
+          else
+            std::fill_n(scores + i * total, total, 0.0f);
+        }
+      } else {
+        f.softmax_rows(scores, scores, Storage::Float, count, total, false, buffer);
+      }
+      f.pack_a(scores, Storage::Float, total, 1, count, total, a);
+      GemmBlock v;
+      v.a = a;
+      v.a_panel_stride = kPanelRows * total;
+      v.b = values;
+      v.b_panel_stride = kPanelColumns * total;
+      v.rows = count;
+      v.columns = s.v.size;
+      v.depth = total;
+      v.storage = y_storage;
+      v.c = const_cast<void*>(element(c.outputs[0], batch * s.y.batch_stride + head * s.y.head_stride + row * s.y.step_stride));
+      v.c_row_stride = s.y.step_stride;
+      v.sum = y_storage == Storage::Float ? static_cast<float*>(v.c) : nullptr;
+      v.sum_row_stride = v.c_row_stride;
+      f.gemm(v);
+    }
   });
   return {};
 }

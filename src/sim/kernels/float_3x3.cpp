@@ -187,6 +187,7 @@ Status run(KernelContext& c, const KernelState* state) {
     core.offsets = &kNoOffset;
     core.taps = 1;
     core.weights_step = kFloatTilePoints * conv.channels * kBlock;
+    core.ahead = conv.channels * kBlock;
     core.rows = 1;
     core.columns = count;
     core.y_block_step = count * kBlock;

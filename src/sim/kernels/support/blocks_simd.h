@@ -17,7 +17,8 @@ constexpr int kLaneVecs = static_cast<int>(kLaneChannels) / Vec::kWidth;
 
 // `Step` is the pixel step where it is known here, else 0.
 template <int Pixels, int Blocks, int Step>
-static void conv_micro(const ConvPixels& c, const float* x, const float* w, const float* bias, float* y) {
+static void conv_micro(const ConvPixels& c, const float* x, const float* w, const float* bias, float* y, const float* ahead,
+                       int64_t ahead_step) {
   constexpr int kVecs = Blocks * kLaneVecs;
   Vec s[Pixels][kVecs];
   ORKNN_UNROLL
@@ -32,6 +33,10 @@ static void conv_micro(const ConvPixels& c, const float* x, const float* w, cons
     for (int64_t left = c.channels; left > 0; left -= c.lanes, from += c.block_step) {
       const int64_t some = smaller(left, c.lanes);
       for (int64_t k = 0; k < some; ++k, w += kLaneChannels) {
+        // Weights come from far away: those of the next blocks are fetched in the course of all tiles.
+        __builtin_prefetch(ahead, 0, 2);
+        if (Blocks > 1) __builtin_prefetch(ahead + weights_step, 0, 2);
+        ahead += ahead_step;
         Vec weights[kVecs];
         ORKNN_UNROLL
         for (int v = 0; v < kVecs; ++v) weights[v] = load(w + v / kLaneVecs * weights_step + v % kLaneVecs * Vec::kWidth);
@@ -53,7 +58,7 @@ static void conv_micro(const ConvPixels& c, const float* x, const float* w, cons
   }
 }
 
-using ConvMicro = void (*)(const ConvPixels&, const float*, const float*, const float*, float*);
+using ConvMicro = void (*)(const ConvPixels&, const float*, const float*, const float*, float*, const float*, int64_t);
 #if defined(ORKNN_FORM_AVX512)
 #define ORKNN_CONV_MICROS(blocks, step)                                                                                        \
   {                                                                                                                            \
@@ -93,12 +98,15 @@ static void conv_pixels(const ConvPixels& c) {
     const float* w = c.weights + block * c.weights_step;
     const float* bias = c.bias ? c.bias + block * kLaneChannels : nullptr;
     const ConvMicro* micros = kConvMicros[step][smaller(kConvBlocks, c.blocks - block) - 1];
+    const int64_t ahead_step = divide_up(kLaneChannels, c.rows * tiles);
+    const float* ahead = w + c.ahead;
     for (int64_t row = 0; row < c.rows; ++row) {
       const float* x = c.x + row * c.row_step;
       float* y = c.y + block * c.y_block_step + row * c.y_row_step;
       for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t pixels = least + (tile < longer ? 1 : 0);
-        micros[pixels - 1](c, x, w, bias, y);
+        micros[pixels - 1](c, x, w, bias, y, ahead, ahead_step);
+        ahead += c.taps * c.channels * ahead_step;
         x += pixels * c.pixel_step;
         y += pixels * kLaneChannels;
       }

@@ -214,6 +214,7 @@ Status FloatConv::run(KernelContext& c, const float* packed) const {
     core.offsets = offsets;
     core.taps = w.taps();
     core.weights_step = depth * kBlock;
+    core.ahead = kTogether * core.weights_step;
     core.rows = d.flat ? 1 : count;
     core.columns = d.flat ? count : d.width;
     core.clamp = clamp.active;

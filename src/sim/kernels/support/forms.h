@@ -92,6 +92,7 @@ struct GemmBlock {
   const float* b = nullptr;
   int64_t b_panel_stride = 0;  // floats from one panel of 48 columns to the next
   int64_t b_row_stride = kPanelColumns;
+  bool b_goes_on = false;  // B comes from far away, and what is needed next lies behind it
   int64_t rows = 0, columns = 0, depth = 0;
   float* sum = nullptr;  // where float results (or partial sums) go; equals `c` for float results
   int64_t sum_row_stride = 0;
@@ -196,6 +197,7 @@ struct ConvPixels {
   int64_t taps = 0;
   const float* weights = nullptr;  // [block][tap][channel][kLaneChannels]
   int64_t weights_step = 0;        // floats from one block to the next
+  int64_t ahead = 0;               // floats from these weights to those that are needed next
   const float* bias = nullptr;     // [block][kLaneChannels]; nullptr = 0
   int64_t blocks = 0, rows = 0, columns = 0;
   bool clamp = false;

@@ -13,7 +13,7 @@ constexpr int kMicroRows = 4, kMicroVecs = 3;  // 12 sums, 3 of B, 1 of A of 16 
 #else
 constexpr int kMicroRows = 4, kMicroVecs = 2;
 #endif
-constexpr int kPrefetch = 2048;  // floats of A ahead
+constexpr int kPrefetch = 2048;  // floats of A ahead, where B is at hand
 constexpr int kMicroColumns = kMicroVecs * Vec::kWidth;
 static_assert(kPanelColumns % kMicroColumns == 0 && kPanelRows % kMicroRows == 0);
 
@@ -21,6 +21,8 @@ struct MicroArguments {
   const float* a;
   const float* b;
   int64_t b_row_stride, depth;
+  const float* ahead;  // of A or B, whatever comes from far away: asked for while these are computed
+  int64_t ahead_step;  // floats per step of depth
   float* c;
   int64_t c_row_stride;
   int last_columns;  // valid columns of the last vector
@@ -50,10 +52,11 @@ static void micro(const MicroArguments& m) {
   }
   const float* a = m.a;
   const float* b = m.b;
-  const int64_t b_row_stride = m.b_row_stride;
+  const float* ahead = m.ahead;
+  const int64_t b_row_stride = m.b_row_stride, ahead_step = m.ahead_step;
   for (int64_t k = m.depth; k > 0; --k) {
-    // Weights come from far away and are read once: ask for them before the hardware does.
-    __builtin_prefetch(a + kPrefetch);
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += ahead_step;
     Vec columns[Vecs];
     ORKNN_UNROLL
     for (int v = 0; v < Vecs; ++v) columns[v] = load(b + v * Vec::kWidth);
@@ -110,6 +113,10 @@ static void gemm(const GemmBlock& g) {
   m.low = g.low;
   m.high = g.high;
   const bool narrow = g.storage == Storage::Half;
+  // What follows B is fetched in the course of all passes over B.
+  const int64_t passes = divide_up(g.rows, kPanelRows) * (kPanelRows / kMicroRows) * (kPanelColumns / kMicroColumns);
+  const int64_t b_ahead_step = divide_up(kPanelColumns, passes);
+  const float* b_ahead = g.b + panels_b(g.columns) * g.b_panel_stride;
   for (int64_t row = 0; row < g.rows; row += kPanelRows) {
     const float* a = g.a + row / kPanelRows * g.a_panel_stride;
     const int64_t rows = smaller(kPanelRows, g.rows - row);
@@ -128,6 +135,9 @@ static void gemm(const GemmBlock& g) {
         m.last_columns = static_cast<int>(part - (vecs - 1) * Vec::kWidth);
         for (int64_t i = 0; i < rows; i += kMicroRows) {
           m.a = a + i;
+          m.ahead = g.b_goes_on ? b_ahead : m.a + kPrefetch;
+          m.ahead_step = g.b_goes_on ? b_ahead_step : kPanelRows;
+          b_ahead += g.depth * b_ahead_step;
           m.bias = g.row_bias ? g.row_bias + row + i : nullptr;
           m.c = c + i * c_row_stride + j;
           kMicro[smaller(kMicroRows, rows - i) - 1][vecs - 1](m);

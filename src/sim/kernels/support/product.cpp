@@ -159,6 +159,7 @@ void run_product(const Product& p, ThreadPool& pool, float* scratch) {
         if (p.packed_b) {
           g.b = p.packed_b + place.b + column * p.depth + k * kPanelColumns;
           g.b_panel_stride = p.depth * kPanelColumns;
+          g.b_goes_on = true;
         } else {
           if (p.conv) {
             ConvSource source = *p.conv;
