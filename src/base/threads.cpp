@@ -30,6 +30,8 @@ int usable_cores() {
 thread_local bool inside_pool = false;
 
 constexpr std::chrono::microseconds kSpin{40};
+constexpr uint64_t kOneFromBehind = uint64_t{1} << 32;
+constexpr int64_t kMostChunks = INT32_MAX;
 
 void relax() {
 #if defined(__x86_64__)
@@ -48,7 +50,7 @@ struct ThreadPool::State {
   std::mutex mutex;       // guards all below; the atomics are also read without it
   std::condition_variable wake, done;
   const std::function<void(int64_t, int64_t)>* body = nullptr;
-  int64_t count = 0, grain = 1;
+  int64_t count = 0, grain = 1, chunks = 0;
   std::exception_ptr failure;  // the first of the job
   bool open = false;           // workers may still join the job
   int sleeping = 0;
@@ -56,7 +58,9 @@ struct ThreadPool::State {
   std::atomic<int> active{0};  // workers inside the job
   std::atomic<uint64_t> generation{0};
   std::atomic<bool> stopped{false};
-  std::atomic<int64_t> next{0};
+  // Chunks taken: by the caller from the first one on (lower half), by workers from the last one back (upper half). A core then
+  // mostly works on the data that it worked on in the job before, which it has in its caches.
+  std::atomic<uint64_t> taken{0};
 
   ~State() { stop(); }
 
@@ -85,15 +89,17 @@ struct ThreadPool::State {
 
   // Takes chunks while there are any. An exception ends the job: what no thread has begun is skipped.
   template <class MayGoOn>
-  void work(MayGoOn&& may_go_on) noexcept {
+  void work(bool from_the_front, MayGoOn&& may_go_on) noexcept {
     try {
       while (may_go_on()) {
-        const int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-        if (begin >= count) return;
+        const uint64_t before = taken.fetch_add(from_the_front ? 1 : kOneFromBehind, std::memory_order_relaxed);
+        const auto front = static_cast<int64_t>(before % kOneFromBehind), behind = static_cast<int64_t>(before / kOneFromBehind);
+        if (front + behind >= chunks) return;
+        const int64_t begin = (from_the_front ? front : chunks - 1 - behind) * grain;
         (*body)(begin, std::min(begin + grain, count));
       }
     } catch (...) {
-      next.store(count, std::memory_order_relaxed);
+      taken.store(static_cast<uint64_t>(chunks), std::memory_order_relaxed);
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
     }
@@ -130,7 +136,7 @@ struct ThreadPool::State {
       if (!open) continue;  // the others were faster
       active.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
-      work([this] { return !stopped.load(std::memory_order_relaxed); });
+      work(false, [this] { return !stopped.load(std::memory_order_relaxed); });
       lock.lock();
       if (active.fetch_sub(1, std::memory_order_release) == 1 && caller_sleeps) done.notify_one();
     }
@@ -140,7 +146,8 @@ struct ThreadPool::State {
     body = &f;
     count = items;
     grain = chunk;
-    next.store(0, std::memory_order_relaxed);
+    chunks = (items + chunk - 1) / chunk;
+    taken.store(0, std::memory_order_relaxed);
     open = true;
     generation.fetch_add(1, std::memory_order_release);
     const bool anyone_sleeps = sleeping > 0;
@@ -194,13 +201,13 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<
   grain = std::max<int64_t>(grain, 1);
   State& s = state();
   std::unique_lock run_lock(s.run_mutex, std::defer_lock);
-  if (s.workers.empty() || inside_pool || count <= grain || !run_lock.try_lock()) {
+  if (s.workers.empty() || inside_pool || count <= grain || count / grain >= kMostChunks || !run_lock.try_lock()) {
     for (int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
     return;
   }
   s.begin_job(count, grain, body);
   inside_pool = true;
-  s.work([] { return true; });
+  s.work(true, [] { return true; });
   inside_pool = false;
   s.await_workers();
   if (s.failure) std::rethrow_exception(std::exchange(s.failure, nullptr));

@@ -172,13 +172,14 @@ struct Band {
   int64_t worker_bytes() const { return sums_bytes + results_bytes; }
 };
 
-Band choose_band(const State& s, int64_t threads) {
+// `parts`: in how many bands the map is divided at least.
+Band choose_band(const State& s, int64_t threads, int64_t parts) {
   const BlockedConv& c = s.conv;
   const auto round = [](int64_t bytes) { return divide_up(bytes, int64_t{64}) * 64; };
   const int64_t row_bytes = kTilePoints * c.in_blocks * s.columns * kPixelWords * 2;
   Band b;
   b.rows = std::clamp<int64_t>(threads * kPointBytes / row_bytes, 1, s.rows);
-  b.rows = divide_up(s.rows, divide_up(s.rows, b.rows));
+  b.rows = divide_up(s.rows, divide_up(divide_up(s.rows, b.rows), parts) * parts);
   b.tiles = b.rows * s.columns;
   b.block_words = b.tiles * kPixelWords;
   b.point_words = (divide_up(c.in_blocks * b.block_words, int64_t{32}) | 1) * 32;
@@ -282,12 +283,14 @@ Status run(KernelContext& context, const KernelState* state) {
   const Window& v = c.window;
   const IntForms& f = int_forms(c.isa);
   const int64_t threads = context.pool.threads();
-  const Band b = choose_band(s, threads);
-  const int64_t bytes = b.points_bytes + b.offsets_bytes + threads * b.worker_bytes();
+  // With enough rows every thread has bands of its own, whose points stay in its cache; otherwise all share each band.
+  const bool alone = s.rows >= 2 * threads;
+  const Band b = alone ? choose_band(s, 1, threads) : choose_band(s, threads, 1);
+  const int64_t own_points = alone ? threads : 1,
+                bytes = own_points * b.points_bytes + b.offsets_bytes + threads * b.worker_bytes();
   std::byte* scratch = context.scratch(static_cast<size_t>(bytes));
   if (!scratch) return out_of_scratch(bytes);
-  auto* points = reinterpret_cast<int16_t*>(scratch);
-  auto* offsets = reinterpret_cast<int32_t*>(scratch + b.points_bytes);
+  auto* offsets = reinterpret_cast<int32_t*>(scratch + own_points * b.points_bytes);
   for (int64_t i = 0; i < c.in_blocks; ++i) offsets[i] = static_cast<int32_t>(i * b.block_words * 2);
   const auto* addend = c.output.has_addend ? static_cast<const uint8_t*>(context.inputs[c.output.addend_slot].data) : nullptr;
   const int64_t in_plane = v.in_size() * kBlock, out_image = c.out_blocks * v.out_size() * kBlock;
@@ -295,24 +298,36 @@ Status run(KernelContext& context, const KernelState* state) {
 
   for (int64_t image = 0; image < context.outputs[0].dims[0]; ++image) {
     const uint8_t* x = static_cast<const uint8_t*>(context.inputs[0].data) + image * c.in_blocks * in_plane;
-    BandWork w{b, points, offsets, 0, {}};
-    w.maps.y = static_cast<uint8_t*>(context.outputs[0].data) + image * out_image;
-    w.maps.addend = addend ? addend + image * out_image : nullptr;
-    for (int64_t first_row = 0; first_row < s.rows; first_row += b.rows) {
-      const int64_t rows = std::min(b.rows, s.rows - first_row), tiles = rows * s.columns, runs = divide_up(tiles, b.run);
-      w.origin = first_row * s.columns;
-      for_each_job(context.pool, c.in_blocks * rows, [&](int64_t job, int64_t) {
+    const auto compute_band = [&](int64_t band, std::byte* place, auto&& for_each) {
+      const int64_t first_row = band * b.rows, rows = std::min(b.rows, s.rows - first_row), tiles = rows * s.columns,
+                    runs = divide_up(tiles, b.run);
+      auto* points = reinterpret_cast<int16_t*>(place);
+      BandWork w{b, points, offsets, first_row * s.columns, {}};
+      w.maps.y = static_cast<uint8_t*>(context.outputs[0].data) + image * out_image;
+      w.maps.addend = addend ? addend + image * out_image : nullptr;
+      for_each(c.in_blocks * rows, [&](int64_t job, int64_t) {
         const int64_t block = job / rows, row = job % rows;
         transform_row(s, f, x + block * in_plane, first_row + row, points + block * b.block_words + row * s.columns * kPixelWords,
                       b.point_words);
       });
-      for_each_job(context.pool, groups * runs, [&](int64_t job, int64_t worker) {
+      for_each(groups * runs, [&](int64_t job, int64_t worker) {
         const int64_t first = job % runs * b.run;
-        std::byte* own = scratch + b.points_bytes + b.offsets_bytes + worker * b.worker_bytes();
+        std::byte* own = scratch + own_points * b.points_bytes + b.offsets_bytes + worker * b.worker_bytes();
         compute_run(s, f, w, first, std::min(b.run, tiles - first), job / runs, reinterpret_cast<int32_t*>(own),
                     reinterpret_cast<int32_t*>(own + b.sums_bytes));
       });
+    };
+    const int64_t bands = divide_up(s.rows, b.rows);
+    if (alone) {
+      for_each_job(context.pool, bands, [&](int64_t band, int64_t worker) {
+        compute_band(band, scratch + worker * b.points_bytes, [&](int64_t jobs, auto&& body) {
+          for (int64_t job = 0; job < jobs; ++job) body(job, worker);
+        });
+      });
+      continue;
     }
+    for (int64_t band = 0; band < bands; ++band)
+      compute_band(band, scratch, [&](int64_t jobs, auto&& body) { for_each_job(context.pool, jobs, body); });
   }
   return {};
 }

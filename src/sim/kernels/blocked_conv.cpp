@@ -262,7 +262,8 @@ Status run(KernelContext& context, const KernelState* state) {
   const int64_t worker_bytes = line_bytes + pairs_bytes, bytes = staged_bytes + threads * worker_bytes;
   std::byte* scratch = g.copies ? context.scratch(static_cast<size_t>(bytes)) : nullptr;
   if (g.copies && !scratch) return out_of_scratch(bytes);
-  const int64_t rows_per_job = std::clamp<int64_t>(kStageBytes / std::max<int64_t>(g.row_bytes, 1), 1, g.rows),
+  const int64_t rows_per_job = std::clamp<int64_t>(kStageBytes / std::max<int64_t>(g.row_bytes, 1), 1,
+                                                   threads > 1 ? divide_up(g.rows, 2 * threads) : g.rows),
                 row_jobs = divide_up(g.rows, rows_per_job);
 
   for (int64_t image = 0; image < context.outputs[0].dims[0]; ++image) {
@@ -278,7 +279,7 @@ Status run(KernelContext& context, const KernelState* state) {
       });
     } else if (g.copies) {
       for_each_job(context.pool, in_blocks * row_jobs, [&](int64_t job, int64_t worker) {
-        const int64_t block = job / row_jobs, first = job % row_jobs * rows_per_job;
+        const int64_t block = job % in_blocks, first = job / in_blocks * rows_per_job;
         auto* line = reinterpret_cast<int32_t*>(scratch + staged_bytes + worker * worker_bytes);
         for (int64_t row = first; row < std::min(first + rows_per_job, g.rows); ++row) {
           std::byte* to = scratch + block * g.block_bytes + row * g.row_bytes;

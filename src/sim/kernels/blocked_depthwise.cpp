@@ -114,19 +114,23 @@ Status run(KernelContext& context, const KernelState* state) {
   const IntForms& f = int_forms(c.isa);
   const int64_t depth = static_cast<int64_t>(s.offsets.size()), per = c.per_dword();
   const int64_t row_dwords = s.own_columns * s.columns * kBlock, reach = (v.kernel[1] - 1) * v.dilation[1];
-  const int64_t band = std::clamp<int64_t>((kBandBytes / (row_dwords * 4) - reach) / v.stride[1], std::min<int64_t>(4, v.out[1]),
-                                           v.out[1]),
+  const int64_t threads = context.pool.threads();
+  // Several threads keep to their pixels (for_each_part): each has rows of its own.
+  const int64_t most = threads > 1 ? divide_up(v.out[1], threads) : v.out[1];
+  const int64_t band =
+                    std::clamp<int64_t>((kBandBytes / (row_dwords * 4) - reach) / v.stride[1], std::min<int64_t>(4, most), most),
                 bands = divide_up(v.out[1], band);
   const int64_t band_dwords = padded_rows(v, band) * row_dwords + kSlackPixels * kBlock;
   const int64_t worker_bytes = divide_up(band_dwords * 4, 64) * 64;
-  std::byte* scratch = context.scratch(static_cast<size_t>(worker_bytes * context.pool.threads()));
-  if (!scratch) return out_of_scratch(worker_bytes * context.pool.threads());
+  std::byte* scratch = context.scratch(static_cast<size_t>(worker_bytes * threads));
+  if (!scratch) return out_of_scratch(worker_bytes * threads);
   const auto* x = static_cast<const uint8_t*>(context.inputs[0].data);
   const auto* addend = c.output.has_addend ? static_cast<const uint8_t*>(context.inputs[c.output.addend_slot].data) : nullptr;
   auto* y = static_cast<uint8_t*>(context.outputs[0].data);
   const uint32_t outside = static_cast<uint32_t>(c.x_zero) * (per == 2 ? 0x00010001u : 0x01010101u);
-  for_each_job(context.pool, context.outputs[0].dims[0] * c.out_blocks * bands, [&](int64_t job, int64_t worker) {
-    const int64_t plane = job / bands, block = plane % c.out_blocks, first = job % bands * band,
+  const int64_t planes = context.outputs[0].dims[0] * c.out_blocks;
+  for_each_job(context.pool, planes * bands, [&](int64_t job, int64_t worker) {
+    const int64_t plane = job % planes, block = plane % c.out_blocks, first = job / planes * band,
                   count = std::min(band, v.out[1] - first);
     auto* dwords = reinterpret_cast<int32_t*>(scratch + worker * worker_bytes);
     for (int64_t row = 0; row < padded_rows(v, count); ++row) {

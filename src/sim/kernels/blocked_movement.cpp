@@ -31,16 +31,14 @@ bool accepts_split(const KernelQuery& q) { return q.node.op == "Split" && divide
 // Copies between `whole` and a part whose first block is `first`.
 void copy_part(const std::byte* from, std::byte* to, DType dtype, std::span<const int64_t> part, std::span<const int64_t> whole,
                int64_t first, bool joins, ThreadPool& pool) {
-  const int64_t plane = whole[2] * whole[3] * kBlock * static_cast<int64_t>(dtype_bytes(dtype)),
-                bytes = blocks_of(part[1]) * plane;
-  for (int64_t image = 0; image < whole[0]; ++image) {
-    const int64_t of_whole = (image * blocks_of(whole[1]) + first) * plane, of_part = image * bytes;
-    const std::byte* source = from + (joins ? of_part : of_whole);
-    std::byte* target = to + (joins ? of_whole : of_part);
-    pool.parallel_for(bytes, 8 * kGrain, [&](int64_t begin, int64_t end) {
-      std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin));
-    });
-  }
+  const int64_t area = whole[2] * whole[3], blocks = blocks_of(part[1]);
+  const int64_t pixel_bytes = kBlock * static_cast<int64_t>(dtype_bytes(dtype));
+  for_each_part(part, pool, [&](int64_t plane, int64_t pixel, int64_t pixels) {
+    const int64_t other = plane / blocks * blocks_of(whole[1]) + first + plane % blocks;
+    const int64_t of_whole = (other * area + pixel) * pixel_bytes, of_part = (plane * area + pixel) * pixel_bytes;
+    std::memcpy(to + (joins ? of_whole : of_part), from + (joins ? of_part : of_whole),
+                static_cast<size_t>(pixels * pixel_bytes));
+  });
 }
 
 Status run_concat(KernelContext& c, const KernelState*) {

@@ -167,14 +167,15 @@ Status run_blocked_binary(KernelContext& c, const KernelState* state) {
   const bool has_channels = s.kind[0] == Kind::Channels || s.kind[1] == Kind::Channels;
   const int64_t total = blocked_bytes(c.outputs[0].dims), plane = c.outputs[0].dims[2] * c.outputs[0].dims[3] * kBlock;
   constexpr int64_t kRepeated = 64 * kBlock, kPiece = 1 << 14;  // bytes: of a repeated block, of a piece of work
-  const int64_t piece = has_channels ? std::min(plane, kRepeated) : kPiece,
-                pieces = divide_up(has_channels ? plane : total, piece);
-  const int64_t blocks = has_channels ? total / plane : 1;
+  const int64_t piece = std::min(plane, has_channels ? kRepeated : kPiece), pieces = divide_up(plane, piece),
+                blocks = total / plane;
   c.pool.parallel_for(blocks * pieces, std::max<int64_t>(1, kPiece / piece), [&](int64_t begin, int64_t end) {
     alignas(64) uint8_t repeated[2][kRepeated];
     int64_t held = -1;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t block = i / pieces, first = i % pieces * piece, place = block * plane + first;
+      // The values of a block are repeated once for all its pieces; otherwise threads keep to their pixels (for_each_part).
+      const int64_t block = has_channels ? i / pieces : i % blocks, first = (has_channels ? i % pieces : i / blocks) * piece,
+                    place = block * plane + first;
       IntBinary core = s.core;
       const void** data[] = {&core.a, &core.b};
       for (size_t k = 0; k < 2; ++k) {
@@ -186,7 +187,7 @@ Status run_blocked_binary(KernelContext& c, const KernelState* state) {
       held = block;
       core.table = s.output.table ? s.output.byte_table.data() : nullptr;
       core.y = static_cast<uint8_t*>(c.outputs[0].data) + place;
-      const int64_t count = std::min(piece, (has_channels ? plane : total) - first);
+      const int64_t count = std::min(piece, plane - first);
       if (s.is_float_enough)
         f.binary(core, count);
       else
@@ -256,18 +257,27 @@ Status run_large_table(KernelContext& c, const KernelState*) {
   return {};
 }
 
-Status look_up_bytes(KernelContext& c, const KernelState* state, int64_t count) {
+Status run_table(KernelContext& c, const KernelState* state) {
   constexpr int64_t kGrain = 1 << 15;
   const IntForms& f = int_forms();
   const uint8_t* table = static_cast<const TableState*>(state)->entries.data();
   const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
   auto* y = static_cast<uint8_t*>(c.outputs[0].data);
-  c.pool.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) { f.lookup(x + begin, table, y + begin, end - begin); });
+  c.pool.parallel_for(c.outputs[0].count(), kGrain,
+                      [&](int64_t begin, int64_t end) { f.lookup(x + begin, table, y + begin, end - begin); });
   return {};
 }
-Status run_table(KernelContext& c, const KernelState* state) { return look_up_bytes(c, state, c.outputs[0].count()); }
 Status run_blocked_table(KernelContext& c, const KernelState* state) {
-  return look_up_bytes(c, state, blocked_bytes(c.outputs[0].dims));
+  const IntForms& f = int_forms();
+  const uint8_t* table = static_cast<const TableState*>(state)->entries.data();
+  const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
+  auto* y = static_cast<uint8_t*>(c.outputs[0].data);
+  const ir::MutableTensorView& out = c.outputs[0];
+  for_each_part(out.dims, c.pool, [&](int64_t plane, int64_t pixel, int64_t pixels) {
+    const int64_t at = (plane * out.dims[2] * out.dims[3] + pixel) * kBlock;
+    f.lookup(x + at, table, y + at, pixels * kBlock);
+  });
+  return {};
 }
 
 // int:PRelu: a table per channel.

@@ -133,17 +133,18 @@ Status run_blocked_max(KernelContext& c, const KernelState* state) {
   if (!scratch) return out_of_scratch(row_bytes * threads);
   const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
   auto* y = static_cast<uint8_t*>(c.outputs[0].data);
-  const int64_t rows = c.outputs[0].dims[0] * blocks_of(c.outputs[0].dims[1]) * v.out[1],
+  const int64_t planes = c.outputs[0].dims[0] * blocks_of(c.outputs[0].dims[1]), rows = planes * v.out[1],
                 per_job = std::clamp<int64_t>(kGrain / (row_bytes * v.kernel[1]), 1, rows);
   for_each_job(c.pool, divide_up(rows, per_job), [&](int64_t job, int64_t worker) {
     uint8_t* down = scratch + worker * row_bytes;
-    for (int64_t row = job * per_job; row < std::min((job + 1) * per_job, rows); ++row) {
-      const int64_t plane = row / v.out[1], first = row % v.out[1] * v.stride[1] - v.pad_begin[1];
+    for (int64_t i = job * per_job; i < std::min((job + 1) * per_job, rows); ++i) {
+      // The same row of all planes: threads keep to their pixels (for_each_part).
+      const int64_t plane = i % planes, row = i / planes, first = row * v.stride[1] - v.pad_begin[1];
       std::memset(down, 0, static_cast<size_t>(row_bytes));
       for (int64_t k = 0; k < v.kernel[1]; ++k)
         if (const int64_t at = first + k * v.dilation[1]; at >= 0 && at < v.in[1])
           keep_largest(x + (plane * v.in[1] + at) * row_bytes, row_bytes, down);
-      largest_across(v, down, y + row * v.out[2] * kBlock);
+      largest_across(v, down, y + (plane * v.out[1] + row) * v.out[2] * kBlock);
     }
   });
   return {};

@@ -5,19 +5,7 @@
 
 namespace orknn::sim::kernels {
 namespace {
-constexpr int64_t kGrain = 1 << 15;  // elements per piece of work
-
 uint8_t flip_of(DType dtype) { return dtype == DType::Int8 ? 0x80 : 0; }
-
-// Calls body(image * blocks + block, first pixel, pixels).
-template <class Body>
-void for_each_part(std::span<const int64_t> dims, ThreadPool& pool, Body&& body) {
-  const int64_t area = dims[2] * dims[3], planes = dims[0] * blocks_of(dims[1]);
-  const int64_t part = std::clamp<int64_t>(area, 1, kGrain / kBlock), parts = divide_up(area, part);
-  pool.parallel_for(planes * parts, std::max<int64_t>(1, kGrain / (part * kBlock)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(i / parts, i % parts * part, std::min(part, area - i % parts * part));
-  });
-}
 }  // namespace
 
 void to_blocks(const ir::TensorView& rows, void* blocks, ThreadPool& pool) {

@@ -1,9 +1,11 @@
 // Tensors in blocks (sim/form.h): conversions, and what the kernels that read and write them share.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "ir/tensor_data.h"
+#include "sim/kernels/support/forms.h"
 #include "sim/kernels/support/int_stage.h"
 #include "sim/kernels/support/window.h"
 
@@ -23,6 +25,19 @@ inline Pixel load_pixel(const void* from) {
 inline void store_pixel(void* to, Pixel pixel) { std::memcpy(to, &pixel, kBlock); }
 
 inline bool in_blocks(const OperandFacts& o) { return o.form == Form::Blocked; }
+
+// Calls body(image * blocks + block, first pixel, pixels) for all pixels of a tensor in blocks. Parts of the same pixels follow
+// each other: as in a convolution, a thread of several gets the pixels that it computed in the layer before.
+template <class Body>
+void for_each_part(std::span<const int64_t> dims, ThreadPool& pool, Body&& body) {
+  constexpr int64_t kElements = 1 << 15;  // of a piece of work
+  const int64_t area = dims[2] * dims[3], planes = dims[0] * blocks_of(dims[1]), threads = pool.threads();
+  const int64_t part = std::clamp<int64_t>(threads > 1 ? divide_up(area, 2 * threads) : area, 1, kElements / kBlock),
+                parts = divide_up(area, part);
+  pool.parallel_for(planes * parts, std::max<int64_t>(1, kElements / (part * kBlock)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i % planes, i / planes * part, std::min(part, area - i / planes * part));
+  });
+}
 
 // A convolution over blocks: the converter for unsigned bytes, and how weights become dwords.
 struct BlockedConv {
