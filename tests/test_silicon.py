@@ -133,6 +133,13 @@ def small_networks():
     yield "groups", groups, [1, 24, 10, 12], [1, 40, 10, 12], {"w": numbers(40, 6, 3, 3)}
     rows = [("MatMul", ["x", "w"], ["m"], {}), ("Add", ["m", "b"], ["y"], {})]
     yield "rows", rows, [1, 7, 48], [1, 7, 70], {"w": numbers(48, 70), "b": numbers(70)}
+    functions = [
+        ("Conv", ["x", "w0"], ["c"], {"group": 40, **same}),
+        ("Sigmoid", ["c"], ["s"], {}),
+        ("Conv", ["s", "w1"], ["d"], {}),
+        ("HardSwish", ["d"], ["y"], {}),
+    ]
+    yield "functions", functions, [1, 40, 9, 14], [1, 12, 9, 14], {"w0": numbers(40, 1, 3, 3), "w1": numbers(12, 40, 1, 1)}
     join = [
         ("Conv", ["x", "w0"], ["a"], {}),
         ("Relu", ["a"], ["left"], {}),

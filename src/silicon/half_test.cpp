@@ -191,6 +191,8 @@ TEST(HalfRecipes, SingleBitChangesAreNoticed) {
       }
   }
   EXPECT_GE(noticed * 100, changes * 90) << noticed << " of " << changes;
+  RecordProperty("noticed", static_cast<int>(noticed));
+  RecordProperty("changes", static_cast<int>(changes));
 }
 
 // Products of 32 channels, exact before they are rounded: sums that float32 would lose.

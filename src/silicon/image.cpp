@@ -274,7 +274,7 @@ class ImageMaker {
     s.reason = l.reason;
     if (!l.has_streams()) return {};
     s.kind = l.ends_on_host() ? ImageStep::Kind::Sums : ImageStep::Kind::Streams;
-    if (l.host) s.reason = "the CPU converts its sums with a function table";
+    if (l.host) s.reason = "the CPU converts its sums";
     if (l.tail_on_host) s.reason = "the CPU applies what is fused with it to float32 results";
     s.inputs.push_back(static_cast<int32_t>(position_of(l.input.tensor)));
     if (l.operand.tensor) s.inputs.push_back(static_cast<int32_t>(position_of(l.operand.tensor)));

@@ -178,27 +178,31 @@ bool has_int8_operands(Lowering& l) {
   return true;
 }
 
-// The stages of a product: on the unit, or after plain sums on the CPU where there is a table.
-bool finish_product(Lowering& l, const ops::OutputStage& stage, ConvLayer layer, const std::vector<int8_t>& weights) {
-  const std::vector<int32_t> bias = bias_of(l, layer.kernels);
-  if (stage.table.dtype == DType::Undefined) {
-    if (!set_stages(l, stage, layer) || !set_addend(l, stage, 3, layer) || !accept(l, layer)) return false;
-    l.result.operands = pack_operands(layer, weights.data(), bias);
-    return true;
-  }
-  if (l.node.has_input(3) || layer.weight_zero_point != 0 || layer.depthwise || dtype_bytes(stage.dtype) != 1)
-    return l.refuse("its function table has no proven recipe");
-  l.result.host = HostStages{stage, bias};
-  const int64_t taps = layer.window.height * layer.window.width * layer.channels;
+// The stages of a product after plain sums, on the CPU.
+bool finish_on_host(Lowering& l, const ops::OutputStage& stage, ConvLayer layer, std::vector<int8_t> weights) {
+  if (l.node.has_input(3) || layer.weight_zero_point != 0 || dtype_bytes(stage.dtype) != 1) return false;
+  l.result.reason.clear();
+  if (layer.depthwise) weights = in_blocks(layer, weights);
+  l.result.host = HostStages{stage, bias_of(l, layer.kernels)};
+  const int64_t each = static_cast<int64_t>(weights.size()) / layer.kernels;
   for (int64_t k = 0; k < layer.kernels; ++k)
-    for (int64_t i = 0; i < taps; ++i)
+    for (int64_t i = 0; i < each; ++i)
       l.result.host->bias[static_cast<size_t>(k)] -=
-          static_cast<int32_t>(layer.in_zero_point * weights[static_cast<size_t>(k * taps + i)]);
+          static_cast<int32_t>(layer.in_zero_point * weights[static_cast<size_t>(k * each + i)]);
   layer.out = Precision::Int32;
   layer.has_bias = false;
   if (!accept(l, layer)) return false;
   l.result.output.cube.precision = Precision::Int32;
   l.result.operands = pack_operands(layer, weights.data(), {});
+  return true;
+}
+
+// The stages of a product: on the unit, or after plain sums on the CPU where the unit has no such stage.
+bool finish_product(Lowering& l, const ops::OutputStage& stage, const ConvLayer& plain, const std::vector<int8_t>& weights) {
+  ConvLayer layer = plain;
+  if (!set_stages(l, stage, layer)) return finish_on_host(l, stage, plain, weights);
+  if (!set_addend(l, stage, 3, layer) || !accept(l, layer)) return false;
+  l.result.operands = pack_operands(layer, weights.data(), bias_of(l, layer.kernels));
   return true;
 }
 

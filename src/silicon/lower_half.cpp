@@ -84,7 +84,7 @@ bool set_tail(Lowering& l, ConvLayer& layer, size_t first = 0) {
 }
 
 // Streams that end with the layer's tail, or with float32 results that the CPU finishes.
-bool finish(Lowering& l, ConvLayer layer, const std::vector<uint16_t>& weights, const std::vector<int32_t>& own_bias) {
+bool finish(Lowering& l, ConvLayer layer, std::vector<uint16_t> weights, const std::vector<int32_t>& own_bias) {
   layer.has_bias = !own_bias.empty();
   ConvLayer whole = layer;
   std::vector<int32_t> bias = own_bias;
@@ -97,7 +97,7 @@ bool finish(Lowering& l, ConvLayer layer, const std::vector<uint16_t>& weights, 
     }
   if (!set_tail(l, whole, first) || !conv_streams(whole, {})) {
     l.result.operand = {};
-    if (layer.depthwise) return l.refuse("what is fused with it has no recipe after a depthwise convolution");
+    if (layer.depthwise) weights = in_blocks(layer, weights);
     layer.out = Precision::Float;
     l.result.output.cube.precision = Precision::Float;
     l.result.tail_on_host = true;

@@ -74,6 +74,19 @@ std::vector<T> rearranged(const T* from, const ConvLayer& layer, int64_t groups,
   }
   return to;
 }
+// A depthwise layer and its weights as direct convolutions of blocks of channels: only those have results of 32 bits.
+template <class T>
+std::vector<T> in_blocks(ConvLayer& layer, const std::vector<T>& weights) {
+  const int64_t taps = layer.window.height * layer.window.width;
+  layer.depthwise = false;
+  layer.block = weight_groups(layer.in).channels;
+  std::vector<T> to(static_cast<size_t>(layer.kernels * taps * layer.block));
+  for (int64_t k = 0; k < layer.kernels; ++k)
+    for (int64_t t = 0; t < taps; ++t)
+      to[static_cast<size_t>((k * taps + t) * layer.block + k % layer.block)] =
+          weights[static_cast<size_t>(t * layer.kernels + k)];
+  return to;
+}
 // A convolution of two axes: window, kernels, depthwise or not, from its attributes and the extents of its weights.
 struct ConvForm {
   ConvLayer layer;

@@ -348,7 +348,42 @@ KernelShape ConvLayer::kernel() const {
 int64_t ConvLayer::input_bytes() const { return Cube{height, width, stored_channels(), in}.bytes(); }
 int64_t ConvLayer::output_bytes() const { return Cube{out_height, out_width, written_channels(), out}.bytes(); }
 
+std::vector<ConvLayer> ConvLayer::parts() const {
+  if (block == 0) return {*this};
+  std::vector<ConvLayer> all;
+  for (int64_t first = 0; first < kernels; first += block) {
+    ConvLayer part = *this;
+    part.block = 0;
+    part.channels = part.kernels = std::min(block, kernels - first);
+    all.push_back(std::move(part));
+  }
+  return all;
+}
+
+namespace {
+void append(std::vector<std::byte>& to, const std::vector<std::byte>& bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
+
+ConvOperands pack_blocks(const ConvLayer& l, const std::byte* weights, std::span<const int32_t> bias) {
+  ConvOperands operands;
+  const int64_t size = bytes_of(l.in), taps = l.window.height * l.window.width;
+  for (int64_t first = 0; const ConvLayer& part : l.parts()) {
+    std::vector<std::byte> own;
+    for (int64_t row = first * taps; row < (first + part.kernels) * taps; ++row) {
+      const std::byte* from = weights + row * l.block * size;
+      own.insert(own.end(), from, from + part.channels * size);
+    }
+    const ConvOperands packed = pack_operands(
+        part, own.data(), bias.empty() ? bias : bias.subspan(static_cast<size_t>(first), static_cast<size_t>(part.kernels)));
+    append(operands.weights, packed.weights);
+    append(operands.bias, packed.bias);
+    first += l.block;
+  }
+  return operands;
+}
+}  // namespace
+
 ConvOperands pack_operands(const ConvLayer& l, const void* weights, std::span<const int32_t> bias) {
+  if (l.block > 0) return pack_blocks(l, static_cast<const std::byte*>(weights), bias);
   ConvOperands operands;
   operands.weights = pack_weights(l.kernel(), l.kernels, l.channels, weights, is_half(l) ? 0 : l.weight_zero_point);
   if (!l.has_bias) return operands;
@@ -363,7 +398,27 @@ ConvOperands pack_operands(const ConvLayer& l, const void* weights, std::span<co
   return operands;
 }
 
+namespace {
+Result<std::vector<Stream>> block_streams(const ConvLayer& l, ConvAddresses at) {
+  if (l.depthwise || l.element_wise || !l.channel_multipliers.empty() || l.channels != l.kernels ||
+      l.block % weight_groups(l.in).kernels != 0 || l.grouping != Grouping::Whole)
+    return unsupported("a layer in blocks of channels has plain stages");
+  std::vector<Stream> streams;
+  const auto step = [&](int64_t planes, int64_t pixels) { return static_cast<uint32_t>(planes * pixels * kAtomBytes); };
+  for (const ConvLayer& part : l.parts()) {
+    ORKNN_TRY_ASSIGN(const std::vector<Stream> own, conv_streams(part, at));
+    streams.insert(streams.end(), own.begin(), own.end());
+    at.input += step(l.block / lanes_of(l.in), l.height * l.width);
+    at.output += step(l.block / lanes_of(l.out), l.out_height * l.out_width);
+    at.weights += static_cast<uint32_t>(part.kernel().bytes());
+    if (l.has_bias) at.bias += static_cast<uint32_t>(part.written_channels() * 4);
+  }
+  return streams;
+}
+}  // namespace
+
 Result<std::vector<Stream>> conv_streams(const ConvLayer& l, const ConvAddresses& addresses) {
+  if (l.block > 0) return block_streams(l, addresses);
   ORKNN_TRY(check_limits(l));
   ORKNN_TRY(check_combination(l));
   ORKNN_TRY_ASSIGN(const BankSplit banks, split_banks(l));

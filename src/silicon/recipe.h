@@ -55,6 +55,10 @@ struct ConvLayer {
   std::optional<int64_t> ceiling;
   std::optional<ElementWise> element_wise;
   Grouping grouping = Grouping::Whole;
+  // > 0: channels and kernels in blocks of so many, whole planes and groups of kernels; kernels read the channels of their own
+  // block alone. A layer for each, and weights are [kernels][height][width][block].
+  int64_t block = 0;
+  std::vector<ConvLayer> parts() const;  // the layers of its blocks; itself where it has none
 
   int64_t stored_channels() const;   // of the input as programmed
   int64_t written_channels() const;  // of the output as programmed; buffers of the output hold them all

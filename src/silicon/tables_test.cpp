@@ -59,6 +59,8 @@ TEST(Tables, SingleBitChangesAreNoticed) {
     }
   }
   EXPECT_GE(noticed * 100, changes * 90) << noticed << " of " << changes;
+  RecordProperty("noticed", static_cast<int>(noticed));
+  RecordProperty("changes", static_cast<int>(changes));
 }
 
 TEST(Tables, TheLintAsksForBothTables) {
