@@ -76,6 +76,10 @@ Result<Tensor> activated(LayerCall& call, const Tensor& x, const Json& activatio
   if (name == "gelu") return gelu(g, x);
   if (name == "gelu_tanh") return gelu_by_tanh(g, x);
   if (name == "leaky_relu") return leaky(g, x, 0.2);
+  if (name == "hard_tanh") return clipped(g, x, -1, 1);
+  if (name == "log_sigmoid") return one_input(g, "Neg", one_input(g, "Softplus", one_input(g, "Neg", x)));
+  if (name == "tanh_shrink") return g.like("Sub", {x, one_input(g, "Tanh", x)});
+  if (name == "celu") return one_input(g, "Elu", x);
   if (name == "hard_sigmoid") return hard_sigmoid(g, x, call.generation >= 3);
   if (name == "hard_silu" || name == "hard_swish") return g.like("Mul", {x, hard_sigmoid(g, x, true)});
   return unsupported("the activation '" + name + "' is not supported");
@@ -141,17 +145,29 @@ std::string upper(std::string text) {
   return text;
 }
 
-Attributes window(const LayerCall& call, bool dilated) {
+const char* data_format(const LayerCall& call, size_t spatial) {
+  if (spatial == 3) return call.channels_last() ? "NDHWC" : "NCDHW";
+  return call.channels_last() ? "NHWC" : "NCHW";
+}
+
+Attributes window(const LayerCall& call, bool dilated, size_t spatial = 2) {
   Attributes attributes;
-  attributes.ints("strides", per_axis(call, "strides", 2)).text("padding", upper(call.config["padding"].string("valid")));
-  attributes.text("data_format", call.channels_last() ? "NHWC" : "NCHW");
-  if (dilated) attributes.ints("dilations", per_axis(call, "dilation_rate", 2));
+  attributes.ints("strides", per_axis(call, "strides", spatial)).text("padding", upper(call.config["padding"].string("valid")));
+  attributes.text("data_format", data_format(call, spatial));
+  if (dilated) attributes.ints("dilations", per_axis(call, "dilation_rate", spatial));
   return attributes;
 }
 
 Result<Tensor> conv2d(LayerCall& call) {
   ORKNN_TRY_ASSIGN(const Weight kernel, call.weight(0));
   const Tensor x = call.graph.like("Conv2D", {call.input(), call.graph.floats(kernel)}, window(call, true));
+  return with_bias_and_activation(call, x, 1);
+}
+
+Result<Tensor> conv3d(LayerCall& call) {
+  ORKNN_TRY_ASSIGN(const Weight kernel, call.weight(0));
+  if (!call.channels_last()) return unsupported("Conv3D with channels first is not supported");
+  const Tensor x = call.graph.like("Conv3D", {call.input(), call.graph.floats(kernel)}, window(call, true, 3));
   return with_bias_and_activation(call, x, 1);
 }
 
@@ -196,6 +212,31 @@ Result<Tensor> conv1d(LayerCall& call) {
   const Tensor wide = g.node("ExpandDims", {x, g.integer(1)}, 4);
   const Tensor result = g.like("Conv2D", {wide, g.floats(kernel)}, attributes);
   return with_bias_and_activation(call, g.node("Squeeze", {result}, 3, Attributes().ints("squeeze_dims", {1})), 1);
+}
+
+// Filters of their own for each channel of a sequence, then, for `SeparableConv1D`, a product over channels.
+Result<Tensor> depthwise1d(LayerCall& call) {
+  GraphWriter& g = call.graph;
+  const std::string padding = call.config["padding"].string("valid");
+  const bool is_separable = call.layer["class_name"].string() == "SeparableConv1D";
+  if (!call.channels_last() || padding == "causal") return unsupported("only channels last without causal padding are supported");
+  ORKNN_TRY_ASSIGN(Weight kernel, call.weight(0));
+  if (kernel.dims.size() != 3) return shape_mismatch("the kernel has the wrong rank").found(ir::to_string(kernel.dims));
+  kernel.dims.insert(kernel.dims.begin(), 1);
+  const auto one = [&](const char* key) {
+    return std::max<int64_t>(call.config[key].integers().empty() ? 1 : call.config[key].integers()[0], 1);
+  };
+  Attributes attributes;
+  attributes.ints("strides", {1, one("strides"), one("strides"), 1}).ints("dilations", {1, 1, one("dilation_rate"), 1});
+  attributes.text("padding", upper(padding));
+  Tensor x = g.node("ExpandDims", {call.input(), g.integer(1)}, 4);
+  x = g.like("DepthwiseConv2dNative", {x, g.floats(kernel)}, attributes);
+  if (is_separable) {
+    ORKNN_TRY_ASSIGN(Weight point, call.weight(1));
+    point.dims.insert(point.dims.begin(), 1);
+    x = g.like("Conv2D", {x, g.floats(point)}, Attributes().ints("strides", {1, 1, 1, 1}).text("padding", "VALID"));
+  }
+  return with_bias_and_activation(call, g.node("Squeeze", {x}, 3, Attributes().ints("squeeze_dims", {1})), is_separable ? 2 : 1);
 }
 
 // Its result is (n - 1) * stride + kernel long, at least n * stride; with 'same' n * stride.
@@ -394,12 +435,11 @@ Result<Tensor> rescaling(LayerCall& call) {
 
 // --- pooling
 
-Result<Tensor> pool2d(LayerCall& call, const char* op) {
+Result<Tensor> pool(LayerCall& call, const char* op, size_t spatial) {
   Attributes attributes;
-  attributes.ints("ksize", per_axis(call, "pool_size", 2));
-  attributes.ints("strides", per_axis(call, call.config["strides"].is_null() ? "pool_size" : "strides", 2));
-  attributes.text("padding", upper(call.config["padding"].string("valid")))
-      .text("data_format", call.channels_last() ? "NHWC" : "NCHW");
+  attributes.ints("ksize", per_axis(call, "pool_size", spatial));
+  attributes.ints("strides", per_axis(call, call.config["strides"].is_null() ? "pool_size" : "strides", spatial));
+  attributes.text("padding", upper(call.config["padding"].string("valid"))).text("data_format", data_format(call, spatial));
   return call.graph.like(op, {call.input()}, attributes);
 }
 
@@ -425,8 +465,10 @@ Result<Tensor> global_pool(LayerCall& call, const char* op) {
   return call.graph.node(op, {call.input(), call.graph.ints(axes)}, keeps ? rank : 2, Attributes().flag("keep_dims", keeps));
 }
 
-Result<Tensor> max_pool2d(LayerCall& call) { return pool2d(call, "MaxPool"); }
-Result<Tensor> average_pool2d(LayerCall& call) { return pool2d(call, "AvgPool"); }
+Result<Tensor> max_pool2d(LayerCall& call) { return pool(call, "MaxPool", 2); }
+Result<Tensor> average_pool2d(LayerCall& call) { return pool(call, "AvgPool", 2); }
+Result<Tensor> max_pool3d(LayerCall& call) { return pool(call, "MaxPool3D", 3); }
+Result<Tensor> average_pool3d(LayerCall& call) { return pool(call, "AvgPool3D", 3); }
 Result<Tensor> max_pool1d(LayerCall& call) { return pool1d(call, "MaxPool"); }
 Result<Tensor> average_pool1d(LayerCall& call) { return pool1d(call, "AvgPool"); }
 Result<Tensor> global_average(LayerCall& call) { return global_pool(call, "Mean"); }
@@ -493,6 +535,31 @@ Result<Tensor> cropping(LayerCall& call) {
                 Attributes().integer("end_mask", open));
 }
 
+Result<Tensor> cropping1d(LayerCall& call) {
+  GraphWriter& g = call.graph;
+  const std::vector<int64_t> cut = call.config["cropping"].integers(2);
+  if (cut.size() != 2) return invalid_model("the layer has no cropping");
+  return g.like("StridedSlice", {call.input(), g.ints({0, cut[0], 0}), g.ints({0, -cut[1], 0}), g.ints({1, 1, 1})},
+                Attributes().integer("end_mask", cut[1] == 0 ? 7 : 5));
+}
+
+// Elements of each axis but the first and the last are repeated.
+Result<Tensor> repeated(LayerCall& call) {
+  GraphWriter& g = call.graph;
+  Tensor x = call.input();
+  const std::vector<int64_t> times = call.config["size"].integers(static_cast<size_t>(x.rank - 2));
+  if (!call.channels_last() || static_cast<int64_t>(times.size()) != x.rank - 2)
+    return unsupported("only channels last and one size per axis are supported");
+  for (int64_t axis = 1; axis < x.rank - 1; ++axis) {
+    std::vector<int64_t> copies(static_cast<size_t>(x.rank + 1), 1), factors(static_cast<size_t>(x.rank), 1);
+    copies[static_cast<size_t>(axis + 1)] = factors[static_cast<size_t>(axis)] = times[static_cast<size_t>(axis - 1)];
+    const Tensor extents = g.node("Shape", {x}, 1, Attributes().type("out_type", kTfInt64));
+    const Tensor wide = g.node("Tile", {g.node("ExpandDims", {x, g.integer(axis + 1)}, x.rank + 1), g.ints(copies)}, x.rank + 1);
+    x = g.node("Reshape", {wide, g.like("Mul", {extents, g.ints(factors)})}, x.rank);
+  }
+  return x;
+}
+
 Tensor resized(GraphWriter& g, const Tensor& x, const Tensor& size, bool bilinear) {
   const Tensor narrow = g.like("Cast", {size}, Attributes().type("DstT", kTfInt32));
   return g.like(bilinear ? "ResizeBilinear" : "ResizeNearestNeighbor", {x, narrow},
@@ -557,15 +624,37 @@ Result<Tensor> average(LayerCall& call) {
   return call.graph.like("Mul", {sum, call.graph.scalar(1.0F / static_cast<float>(call.inputs.size()))});
 }
 
+// Products of vectors, or of the vectors along one axis of each of two sequences.
+Result<Tensor> dot(LayerCall& call) {
+  GraphWriter& g = call.graph;
+  if (call.inputs.size() != 2 || call.inputs[0].rank != call.inputs[1].rank || call.input().rank < 2 || call.input().rank > 3)
+    return unsupported("Dot needs two lists of vectors, or two sequences");
+  const int64_t rank = call.input().rank;
+  std::vector<int64_t> axes = call.config["axes"].integers(2);
+  if (axes.size() != 2) return invalid_model("the layer has no axes");
+  std::vector<Tensor> x = call.inputs;
+  for (size_t i = 0; i < 2; ++i) {
+    if (axes[i] < 0) axes[i] += rank;
+    if (axes[i] < 1 || axes[i] >= rank) return unsupported("the axes of the layer are not supported");
+    if (!call.config["normalize"].flag(false)) continue;
+    const Tensor sum = g.like("Sum", {g.like("Mul", {x[i], x[i]}), g.ints({axes[i]})}, Attributes().flag("keep_dims", true));
+    x[i] = g.like("Mul", {x[i], g.like("Rsqrt", {g.like("Maximum", {sum, g.scalar(1e-12F)})})});
+  }
+  if (rank == 2) return g.like("Sum", {g.like("Mul", x), g.ints({1})}, Attributes().flag("keep_dims", true));
+  return g.like("BatchMatMulV2", x, Attributes().flag("adj_x", axes[0] == 1).flag("adj_y", axes[1] == 2));
+}
+
 const std::map<std::string, Lower, std::less<>>& layer_rows() {
   static const std::map<std::string, Lower, std::less<>> rows{
       {"Activation", activation_layer},
       {"ActivityRegularization", identity},
       {"Add", add},
       {"AlphaDropout", identity},
+      {"Attention", attention},
       {"Average", average},
       {"AveragePooling1D", average_pool1d},
       {"AveragePooling2D", average_pool2d},
+      {"AveragePooling3D", average_pool3d},
       {"BatchNormalization", batch_normalization},
       {"BatchNormalizationV1", batch_normalization},
       {"Bidirectional", bidirectional},
@@ -573,9 +662,13 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"Conv1D", conv1d},
       {"Conv2D", conv2d},
       {"Conv2DTranspose", transposed},
+      {"Conv3D", conv3d},
+      {"Cropping1D", cropping1d},
       {"Cropping2D", cropping},
       {"Dense", dense},
+      {"DepthwiseConv1D", depthwise1d},
       {"DepthwiseConv2D", depthwise},
+      {"Dot", dot},
       {"Dropout", identity},
       {"ELU", elu_layer},
       {"Embedding", embedding},
@@ -585,8 +678,10 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"GaussianNoise", identity},
       {"GlobalAveragePooling1D", global_average},
       {"GlobalAveragePooling2D", global_average},
+      {"GlobalAveragePooling3D", global_average},
       {"GlobalMaxPooling1D", global_max},
       {"GlobalMaxPooling2D", global_max},
+      {"GlobalMaxPooling3D", global_max},
       {"GroupNormalization", group_normalization},
       {"Identity", identity},
       {"LSTM", recurrent},
@@ -595,6 +690,7 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"LeakyReLU", leaky_layer},
       {"MaxPooling1D", max_pool1d},
       {"MaxPooling2D", max_pool2d},
+      {"MaxPooling3D", max_pool3d},
       {"Maximum", maximum},
       {"Minimum", minimum},
       {"MultiHeadAttention", multi_head_attention},
@@ -608,15 +704,19 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"Rescaling", rescaling},
       {"Reshape", reshape},
       {"Resizing", resizing},
+      {"SeparableConv1D", depthwise1d},
       {"SeparableConv2D", separable},
       {"SimpleRNN", recurrent},
       {"Softmax", softmax_layer},
       {"SpatialDropout1D", identity},
       {"SpatialDropout2D", identity},
+      {"SpatialDropout3D", identity},
       {"Subtract", subtract},
       {"TimeDistributed", time_distributed},
       {"UnitNormalization", unit_normalization},
+      {"UpSampling1D", repeated},
       {"UpSampling2D", upsampling},
+      {"UpSampling3D", repeated},
       {"ZeroPadding1D", zero_padding1d},
       {"ZeroPadding2D", zero_padding},
   };
@@ -641,7 +741,7 @@ Result<Tensor> lower_layer(LayerCall& call) {
   const std::string kind = call.layer["class_name"].string();
   if (call.inputs.empty()) return invalid_model("the layer has no input").node(call.path, kind);
   static const std::set<std::string, std::less<>> joining{
-      "Add", "Average", "Concatenate", "Maximum", "Minimum", "MultiHeadAttention", "Multiply", "Subtract"};
+      "Add", "Attention", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "MultiHeadAttention", "Multiply", "Subtract"};
   if (call.inputs.size() > 1 && !is_operation(call.layer) && !joining.count(kind))  // a first state, a mask
     return unsupported("more than one tensor is given to the layer").node(call.path, kind);
   call.graph.begin_layer(call.path);

@@ -16,9 +16,9 @@ struct LayerCall {
   std::string path;  // of the layer; its weights are there, and below it
   const Weights& weights;
   std::vector<Tensor> inputs;
-  int64_t batch = 1;   // samples of the model's inputs
-  int generation = 3;  // of Keras
-  Json arguments;      // of the call, where the file states them (Keras 3): "args" and "kwargs"
+  int64_t batch = 1;    // samples of the model's inputs
+  int generation = 3;   // of Keras
+  Json arguments = {};  // of the call, where the file states them (Keras 3): "args" and "kwargs"
 
   const Tensor& input() const { return inputs.front(); }
   // The weight that the layer made in place `index`.

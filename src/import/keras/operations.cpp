@@ -16,7 +16,6 @@ const Json& argument(const LayerCall& call, size_t index, std::string_view name)
   const Json& named = call.arguments["kwargs"][name];
   return named.is_null() ? call.config[name] : named;
 }
-bool is_tensor(const Json& value) { return value["class_name"].string() == "__keras_tensor__"; }
 bool is_integer_type(const Json& tensor) {
   const std::string type = tensor["config"]["dtype"].string();
   return type.find("int") != std::string::npos || type == "bool";
@@ -519,6 +518,15 @@ Json modern(const Json& value) {
   return list;
 }
 }  // namespace
+
+bool is_tensor(const Json& value) { return value["class_name"].string() == "__keras_tensor__"; }
+
+const Json& named_arguments(const Json& call) {
+  static const Json none;
+  if (call.kind == Json::Kind::Map) return call["kwargs"];
+  if (is_reference(call)) return call.items.size() > 3 ? call.items[3] : none;
+  return call.items.empty() ? none : named_arguments(call.items[0]);
+}
 
 bool is_reference(const Json& value) {
   return value.kind == Json::Kind::List && value.items.size() >= 3 && value.items[0].kind == Json::Kind::Text &&

@@ -8,6 +8,10 @@ namespace orknn::importer::keras {
 
 // A tensor as Keras 2 states it, ["layer", 0, 0], with named arguments of the call after it.
 bool is_reference(const Json& value);
+// One as Keras 3 states it.
+bool is_tensor(const Json& value);
+// The named arguments of a call in either form.
+const Json& named_arguments(const Json& call);
 // Whether a description is that of a function, not of the layer of the same name.
 bool is_operation(const Json& layer);
 bool is_known_operation(const Json& layer);

@@ -1,6 +1,10 @@
 #include "import/keras/sequences.h"
 
 #include <cmath>
+#include <map>
+#include <span>
+
+#include "import/keras/operations.h"
 
 namespace orknn::importer::keras {
 namespace {
@@ -175,23 +179,47 @@ Result<Tensor> projected(LayerCall& call, const Tensor& x, const Projection& p, 
   return g.like("AddV2", {y, g.floats(bias)});
 }
 
-// Whether some call of the layer is given more than the sequences.
-bool has_mask(const LayerCall& call) {
-  for (const Json& node : call.layer["inbound_nodes"].items)
-    if (!node["kwargs"]["attention_mask"].is_null() || node["kwargs"]["use_causal_mask"].flag(false)) return true;
-  return false;
+// The sequences of a call by their names: arguments in order have those of `places`.
+std::map<std::string, Tensor, std::less<>> named_sequences(const LayerCall& call, std::span<const char* const> places) {
+  std::map<std::string, Tensor, std::less<>> found;
+  size_t next = 0;
+  const auto add = [&](const std::string& name) {
+    if (next < call.inputs.size()) found.emplace(name, call.inputs[next++]);
+  };
+  const std::vector<Json>& stated = call.arguments["args"].items;
+  for (size_t i = 0; i < stated.size() && i < places.size(); ++i)
+    if (is_tensor(stated[i])) add(places[i]);
+  if (call.arguments.kind != Json::Kind::Map) add(places[0]);  // Keras 2 names all but the first
+  for (const auto& [name, value] : named_arguments(call.arguments).entries)
+    if (is_tensor(value) || is_reference(value)) add(name);
+  return found;
+}
+
+// Places after the own one count nothing.
+Tensor without_later_places(GraphWriter& g, const Tensor& scores) {
+  const Tensor extents = g.node("Shape", {scores}, 1, Attributes().type("out_type", kTfInt64));
+  const Tensor sides =
+      g.node("StridedSlice", {extents, g.ints({-2}), g.ints({0}), g.ints({1})}, 1, Attributes().integer("end_mask", 1));
+  const Tensor seen = g.node("MatrixBandPart", {g.node("Fill", {sides, g.scalar(1)}, 2), g.integer(-1), g.integer(0)}, 2);
+  constexpr float kFar = -1e9F;  // as Keras has it
+  return g.like("AddV2", {scores, g.like("Mul", {g.node("Sub", {g.scalar(1), seen}, 2), g.scalar(kFar)})});
 }
 
 }  // namespace
 
-// Inputs: query, value, and the key where it is not the value.
+// Query, value, and the key where it is not the value.
 Result<Tensor> multi_head_attention(LayerCall& call) {
   GraphWriter& g = call.graph;
-  if (has_mask(call)) return unsupported("a mask of MultiHeadAttention is not supported");
-  if (call.inputs.size() < 2 || call.inputs.size() > 3) return invalid_model("the layer needs a query and a value");
-  for (const Tensor& x : call.inputs)
-    if (x.rank != 3) return unsupported("MultiHeadAttention of other than sequences of vectors is not supported");
-  const Tensor &query = call.inputs[0], &value = call.inputs[1], &key = call.inputs.back();
+  static constexpr const char* kPlaces[] = {"query", "value", "key", "attention_mask"};
+  const auto given = named_sequences(call, kPlaces);
+  for (const auto& [name, tensor] : given) {
+    if (name != "query" && name != "value" && name != "key")
+      return unsupported("the argument '" + name + "' of MultiHeadAttention is not supported");
+    if (tensor.rank != 3) return unsupported("MultiHeadAttention of other than sequences of vectors is not supported");
+  }
+  if (!given.count("query") || !given.count("value")) return invalid_model("the layer needs a query and a value");
+  const Tensor &query = given.find("query")->second, &value = given.find("value")->second;
+  const Tensor& key = given.count("key") ? given.find("key")->second : value;
   const int64_t width = call.config["key_dim"].integer(0);
   if (width < 1) return invalid_model("the layer has no key_dim");
   ORKNN_TRY_ASSIGN(const Tensor q, projected(call, query, {0, "query_dense"}, "abd,dhk->abhk"));
@@ -201,8 +229,28 @@ Result<Tensor> multi_head_attention(LayerCall& call) {
   const auto product = [&](const Tensor& a, const Tensor& b, const char* equation) {
     return g.node("Einsum", {a, b}, 4, Attributes().text("equation", equation).integer("N", 2));
   };
-  const Tensor weights = g.like("Softmax", {product(scaled, k, "abhk,achk->ahbc")});
+  Tensor scores = product(scaled, k, "abhk,achk->ahbc");
+  if (named_arguments(call.arguments)["use_causal_mask"].flag(false)) scores = without_later_places(g, scores);
+  const Tensor weights = g.like("Softmax", {scores});
   return projected(call, product(weights, v, "ahbc,achv->abhv"), {3, "output_dense"}, "abhv,hvd->abd");
+}
+
+// Of the query with the key, or the value where there is none.
+Result<Tensor> attention(LayerCall& call) {
+  GraphWriter& g = call.graph;
+  if (call.inputs.size() < 2 || call.inputs.size() > 3 || call.config["score_mode"].string("dot") != "dot")
+    return unsupported("Attention needs a query, a value and their product");
+  for (const auto& [name, value] : named_arguments(call.arguments).entries)
+    if ((name == "mask" && !value.is_null()) || (name == "return_attention_scores" && value.flag(false)))
+      return unsupported("the argument '" + name + "' of Attention is not supported");
+  const Tensor &query = call.inputs[0], &value = call.inputs[1], &key = call.inputs.back();
+  Tensor scores = g.like("BatchMatMulV2", {query, key}, Attributes().flag("adj_y", true));
+  if (call.config["use_scale"].flag(false)) {
+    ORKNN_TRY_ASSIGN(const Weight scale, call.weight(0));
+    scores = g.like("Mul", {scores, g.floats(scale)});
+  }
+  if (named_arguments(call.arguments)["use_causal_mask"].flag(false)) scores = without_later_places(g, scores);
+  return g.like("BatchMatMulV2", {g.like("Softmax", {scores}), value});
 }
 
 }  // namespace orknn::importer::keras

@@ -9,5 +9,6 @@ Result<Tensor> recurrent(LayerCall& call);  // LSTM, GRU, SimpleRNN
 Result<Tensor> bidirectional(LayerCall& call);
 Result<Tensor> time_distributed(LayerCall& call);
 Result<Tensor> multi_head_attention(LayerCall& call);
+Result<Tensor> attention(LayerCall& call);
 
 }  // namespace orknn::importer::keras

@@ -162,6 +162,29 @@ NORMALIZATIONS = (layers.BatchNormalization, layers.LayerNormalization, layers.G
 NORMALIZATIONS += () if OLD else (layers.RMSNormalization,)
 
 
+def volumes():
+    i = keras.Input((5, 6, 6, 2), name="volume")
+    x = layers.Conv3D(4, (2, 3, 3), strides=(1, 2, 1), padding="same", activation="relu")(i)
+    y = layers.MaxPooling3D((1, 1, 2))(x)
+    z = layers.AveragePooling3D(2, padding="same")(x)
+    outputs = [y, layers.UpSampling3D((2, 1, 2))(z), layers.GlobalAveragePooling3D()(x), layers.GlobalMaxPooling3D()(x)]
+    return keras.Model(i, outputs)
+
+
+def signals():
+    i, j = keras.Input((9, 4), name="one"), keras.Input((7, 4), name="other")
+    x = layers.DepthwiseConv1D(3, depth_multiplier=2, padding="same", activation="tanh")(i)
+    y = layers.SeparableConv1D(5, 3, strides=2, activation="relu")(x)
+    z = layers.UpSampling1D(3)(layers.Cropping1D((1, 2))(i))
+    a = layers.Attention(use_scale=True)([i, j])
+    b = layers.Attention()([i, j, layers.Dense(4)(j)])
+    d = layers.Dot(axes=(2, 2))([i, j])
+    n = layers.Dot(axes=1, normalize=True)([layers.Flatten()(i), layers.Dense(36)(layers.Flatten()(j))])
+    seen = layers.MultiHeadAttention(2, 3)(query=i, key=j, value=layers.Dense(4)(j))
+    earlier = layers.MultiHeadAttention(2, 3)(i, i, use_causal_mask=True)
+    return keras.Model([i, j], [y, z, a, b, d, n, seen, earlier])
+
+
 def functions():
     """Functions of TensorFlow between layers of Keras 2."""
     import tensorflow as tf
@@ -192,7 +215,7 @@ def spread_statistics(model):
             layer.set_weights([random.uniform(0.5, 1.5, w.shape).astype("float32") for w in layer.get_weights()])
 
 
-models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames, normalizations]
+models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames, normalizations, volumes, signals]
 models += [functions] if OLD else [scaled, operations]
 wanted = sys.argv[3:] if OLD else sys.argv[2:]  # names of models; none: all
 for make in (m for m in models if not wanted or m.__name__ in wanted):
