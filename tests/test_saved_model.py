@@ -17,10 +17,11 @@ def test_there_are_models():
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("file", ["", "saved_model.pb"])
-def test_outputs_are_those_of_tensorflow(name, file):
+@pytest.mark.parametrize("sizes", [[[1, 8, 8, 3]], None])  # an open batch is 1
+def test_outputs_are_those_of_tensorflow(name, file, sizes):
     rknn = RKNN()
     rknn.config(target_platform="rk3588", float_dtype="float32")
-    assert rknn.load_tensorflow(MODELS / name / file, inputs=None, input_size_list=[[1, 8, 8, 3]], outputs=None) == 0
+    assert rknn.load_tensorflow(MODELS / name / file, inputs=None, input_size_list=sizes, outputs=None) == 0
     assert rknn.build(do_quantization=False) == 0
     assert rknn.init_runtime() == 0
     stored = np.load(MODELS / f"{name}.npz")

@@ -158,23 +158,16 @@ Attributes window(const LayerCall& call, bool dilated, size_t spatial = 2) {
   return attributes;
 }
 
-Result<Tensor> conv2d(LayerCall& call) {
+Result<Tensor> convolution(LayerCall& call, const char* op, size_t spatial) {
   ORKNN_TRY_ASSIGN(const Weight kernel, call.weight(0));
-  const Tensor x = call.graph.like("Conv2D", {call.input(), call.graph.floats(kernel)}, window(call, true));
+  const Tensor x = call.graph.like(op, {call.input(), call.graph.floats(kernel)}, window(call, true, spatial));
   return with_bias_and_activation(call, x, 1);
 }
-
+Result<Tensor> conv2d(LayerCall& call) { return convolution(call, "Conv2D", 2); }
+Result<Tensor> depthwise(LayerCall& call) { return convolution(call, "DepthwiseConv2dNative", 2); }
 Result<Tensor> conv3d(LayerCall& call) {
-  ORKNN_TRY_ASSIGN(const Weight kernel, call.weight(0));
   if (!call.channels_last()) return unsupported("Conv3D with channels first is not supported");
-  const Tensor x = call.graph.like("Conv3D", {call.input(), call.graph.floats(kernel)}, window(call, true, 3));
-  return with_bias_and_activation(call, x, 1);
-}
-
-Result<Tensor> depthwise(LayerCall& call) {
-  ORKNN_TRY_ASSIGN(const Weight kernel, call.weight(0));
-  const Tensor x = call.graph.like("DepthwiseConv2dNative", {call.input(), call.graph.floats(kernel)}, window(call, true));
-  return with_bias_and_activation(call, x, 1);
+  return convolution(call, "Conv3D", 3);
 }
 
 Result<Tensor> separable(LayerCall& call) {

@@ -268,6 +268,10 @@ Status Lowering::find_inputs(const ImportOptions& options) {
   for (size_t i = 0; i < ports_.size() && i < options.input_size_list.size(); ++i)
     if (!ports_[i].shape && options.input_size_list[i].size() == 3 && feeds_pictures(port_references_[i]))
       ports_[i].shape = Shape(4);  // scripts of the first toolkit leave out the batch
+  for (size_t i = options.input_size_list.size(); takes_one_sample_ && i < ports_.size(); ++i)
+    if (ports_[i].shape && !ports_[i].shape->empty() && !ports_[i].shape->front().is_known() &&
+        std::all_of(ports_[i].shape->begin() + 1, ports_[i].shape->end(), [](const Dim& d) { return d.is_known(); }))
+      ports_[i].shape->front() = 1;
   auto symbols = apply_sizes(ports_, options);
   if (!symbols) return symbols.status();
   for (size_t i = 0; i < ports_.size(); ++i) {

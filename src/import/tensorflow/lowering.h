@@ -17,6 +17,8 @@ namespace orknn::importer::tensorflow {
 class Lowering {
  public:
   Lowering(const GraphDef& graph, std::shared_ptr<const void> keeper, const ir::OpSet& ops);
+  // Inputs that leave nothing but the batch open, and whose size nobody gives, have one sample.
+  void take_one_sample() { takes_one_sample_ = true; }
   Result<ir::Graph> run(const ImportOptions& options);
   std::vector<std::string> warnings() const { return import_.warnings; }
 
@@ -82,6 +84,7 @@ class Lowering {
   std::vector<std::pair<std::string, Reference>> outputs_;
   std::unordered_map<int32_t, char> named_;  // tensors that go by a name of the user's
   size_t lowered_ = 0;
+  bool takes_one_sample_ = false;
 };
 
 }  // namespace orknn::importer::tensorflow

@@ -41,11 +41,12 @@ Result<ReadGraph> read_graph(const Source& source) {
 }
 
 // Values for the variables of a saved model, whose files lie beside it. The signature says where it ends unless the user does.
-Status freeze_saved_model(const Source& source, ReadGraph& read, ImportOptions& options) {
+// False for other graphs.
+Result<bool> freeze_saved_model(const Source& source, ReadGraph& read, ImportOptions& options) {
   const std::filesystem::path prefix = std::filesystem::path(source.folder) / "variables" / "variables";
   std::error_code problem;
   if (!has_variables(read.graph) || source.folder.empty() || !std::filesystem::exists(prefix.string() + ".index", problem))
-    return {};
+    return false;
   if (options.outputs.empty()) {
     ORKNN_TRY_ASSIGN(const Signature signature, signature_of(source.bytes));
     options.outputs = signature.outputs;
@@ -58,18 +59,20 @@ Status freeze_saved_model(const Source& source, ReadGraph& read, ImportOptions& 
   };
   const auto kept = std::make_shared<Kept>(Kept{read.keeper, {}});
   read.keeper = kept;
-  return freeze(read.graph, options.outputs, prefix.string(), kept->values);
+  ORKNN_TRY(freeze(read.graph, options.outputs, prefix.string(), kept->values));
+  return true;
 }
 
 Result<Imported> load(const Source& source, const ImportOptions& given, const ir::OpSet& ops) {
   ORKNN_TRY_ASSIGN(ReadGraph read, read_graph(source));
   ImportOptions options = given;
-  ORKNN_TRY(freeze_saved_model(source, read, options));
+  ORKNN_TRY_ASSIGN(const bool is_saved_model, freeze_saved_model(source, read, options));
   const GraphDef& graph = read.graph;
   Imported result;
   result.source.framework = "tensorflow";
   result.source.format_version = graph.producer;
   Lowering lowering(graph, read.keeper, ops);
+  if (is_saved_model) lowering.take_one_sample();
   ORKNN_TRY_ASSIGN(result.graph, lowering.run(options));
   result.source.warnings = lowering.warnings();
   return result;
