@@ -209,7 +209,7 @@ struct Executor::State {
   std::vector<const OpDef*> replaced;  // per task: who computes it instead; empty = nobody does
   std::vector<uint32_t> left;          // readers still to come in this run
   std::vector<AlignedBytes> converted_inputs, converted_outputs;  // of the current step, in the form its kernel wants
-  TensorData observed;                                            // rows of a tensor in blocks
+  AlignedBytes observed;                                          // rows of a tensor in blocks
   std::vector<TensorView> input_views;
   std::vector<MutableTensorView> output_views;
   std::vector<TensorView> results;
@@ -275,10 +275,11 @@ struct Executor::State {
   // The value of a tensor in rows.
   TensorView rows(TensorId t) {
     if (plan.forms[index_of(t)] == Form::Rows) return view(t);
-    const Value& v = values[index_of(t)];
-    observed = TensorData::allocate(v.dtype, v.dims);
-    kernels::from_blocks(v.data, {v.dtype, v.dims, observed.mutable_data()}, *pool);
-    return observed.view();
+    TensorView v = view(t);
+    if (!observed.reserve(v.bytes())) throw std::bad_alloc();
+    kernels::from_blocks(v.data, {v.dtype, v.dims, observed.data()}, *pool);
+    v.data = observed.data();
+    return v;
   }
   void report(TensorId t, const RunHooks& hooks) {
     const Value& v = values[index_of(t)];
@@ -287,8 +288,8 @@ struct Executor::State {
     const TensorView value = rows(t);
     if (hooks.observe) hooks.observe(t, value);
     if (!hooks.amend) return;
-    hooks.amend(t, MutableTensorView{v.dtype, v.dims, in_blocks ? observed.mutable_data() : v.data});
-    if (in_blocks) kernels::to_blocks(observed.view(), v.data, *pool);
+    hooks.amend(t, MutableTensorView{v.dtype, v.dims, in_blocks ? observed.data() : v.data});
+    if (in_blocks) kernels::to_blocks(value, v.data, *pool);
   }
   // After the last reader: memory whose size was only known at run time goes back.
   void release(TensorId t) {

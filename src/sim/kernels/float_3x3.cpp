@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "sim/kernels/support/float_maps.h"
 
@@ -21,11 +22,11 @@ constexpr int64_t kJobsPerThread = 3;
 
 struct State : KernelState {
   FloatConv conv;
-  AlignedFloats weights;  // [block][point][channel][kBlock]
   int64_t down = 0, across = 0;
-  // Direct sums are rare: their weights are packed when the first ones are needed.
-  mutable std::once_flag once;
-  mutable AlignedFloats direct;
+  // A session needs one of the two, nearly always: each is packed when it is needed first.
+  mutable std::once_flag by_tiles, directly;
+  mutable AlignedFloats points;  // [block][point][channel][kBlock]
+  mutable AlignedFloats direct;  // as in FloatConv
 
   int64_t tiles() const { return down * across; }
 };
@@ -78,28 +79,50 @@ void transform_weights(const float (&w)[kTaps], float* points, int64_t point_ste
   }
 }
 
+// Packs the weights of direct sums, or those of tiles.
+void pack_direct(const State& s, const ir::TensorView& w, ThreadPool& pool) {
+  std::call_once(s.directly, [&] {
+    FloatConv packed;
+    packed.window = s.conv.window;
+    packed.channels = s.conv.channels;
+    packed.outputs = s.conv.outputs;
+    packed.y_blocks = s.conv.y_blocks;
+    if (!packed.pack_weights(w, pool)) throw std::bad_alloc();  // the next run tries again
+    s.direct = std::move(packed.weights);
+  });
+}
+
+void pack_points(const State& s, const ir::TensorView& w, ThreadPool& pool) {
+  const FloatConv& c = s.conv;
+  const int64_t point_step = c.channels * kBlock, block_step = kFloatTilePoints * point_step, size = c.y_blocks * block_step;
+  std::call_once(s.by_tiles, [&] {
+    if (!s.points.allocate(size)) throw std::bad_alloc();
+    visit_dtype(w.dtype, [&]<class T>(TypeTag<T>) {
+      pool.parallel_for(c.y_blocks * c.channels, 16, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          for (int64_t lane = 0; lane < kBlock; ++lane) {
+            const int64_t block = i / c.channels, channel = i % c.channels, output = block * kBlock + lane;
+            float taps[kTaps] = {};
+            for (int64_t t = 0; t < kTaps && output < c.outputs; ++t)
+              taps[t] = static_cast<float>(w.as<T>()[(output * c.channels + channel) * kTaps + t]);
+            transform_weights(taps, s.points.data() + block * block_step + channel * kBlock + lane, point_step);
+          }
+      });
+    });
+  });
+}
+
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool& pool) {
   auto s = std::make_unique<State>();
   s->conv = std::move(*plan(q));
-  const FloatConv& c = s->conv;
   ORKNN_TRY(s->conv.take_bias(q));
-  s->down = divide_up(c.window.out[1], kFloatTile);
-  s->across = divide_up(c.window.out[2], kFloatTile);
-  const int64_t point_step = c.channels * kBlock, block_step = kFloatTilePoints * point_step, size = c.y_blocks * block_step;
-  if (!s->weights.allocate(size)) return out_of_scratch(size * 4);
+  s->down = divide_up(s->conv.window.out[1], kFloatTile);
+  s->across = divide_up(s->conv.window.out[2], kFloatTile);
   const ir::TensorView w = q.inputs[1].constant->view();
-  visit_dtype(w.dtype, [&]<class T>(TypeTag<T>) {
-    pool.parallel_for(c.y_blocks * c.channels, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        for (int64_t lane = 0; lane < kBlock; ++lane) {
-          const int64_t block = i / c.channels, channel = i % c.channels, output = block * kBlock + lane;
-          float taps[kTaps] = {};
-          for (int64_t t = 0; t < kTaps && output < c.outputs; ++t)
-            taps[t] = static_cast<float>(w.as<T>()[(output * c.channels + channel) * kTaps + t]);
-          transform_weights(taps, s->weights.data() + block * block_step + channel * kBlock + lane, point_step);
-        }
-    });
-  });
+  if (reproducible_floats())
+    pack_direct(*s, w, pool);
+  else
+    pack_points(*s, w, pool);
   return std::unique_ptr<const KernelState>(std::move(s));
 }
 
@@ -137,23 +160,14 @@ void finish_tiles(const Forms& f, const State& s, const StepList& steps, int64_t
 }
 
 Status run_direct(const State& s, KernelContext& c) {
-  Status status;
-  std::call_once(s.once, [&] {
-    FloatConv packed;
-    packed.window = s.conv.window;
-    packed.channels = s.conv.channels;
-    packed.outputs = s.conv.outputs;
-    packed.y_blocks = s.conv.y_blocks;
-    status = packed.pack_weights(c.inputs[1], c.pool);
-    s.direct = std::move(packed.weights);
-  });
-  if (!s.direct.data()) return status ? out_of_scratch(0) : status;
+  pack_direct(s, c.inputs[1], c.pool);
   return s.conv.run(c, s.direct.data());
 }
 
 Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   if (reproducible_floats() || c.outputs[0].count() == 0) return run_direct(s, c);
+  pack_points(s, c.inputs[1], c.pool);
   const FloatConv& conv = s.conv;
   const Window& w = conv.window;
   const Forms& f = forms();
@@ -201,7 +215,7 @@ Status run(KernelContext& c, const KernelState* state) {
       core.blocks = std::min(kTogether, conv.y_blocks - block);
       for (int64_t point = 0; point < kFloatTilePoints; ++point) {
         core.x = points + point * x_step;
-        core.weights = s.weights.data() + (block * kFloatTilePoints + point) * conv.channels * kBlock;
+        core.weights = s.points.data() + (block * kFloatTilePoints + point) * conv.channels * kBlock;
         core.y = products + point * m_step;
         f.conv_pixels(core);
       }
