@@ -686,6 +686,11 @@ std::vector<Case> map_cases() {
   conv("depthwise", {2, 40, 14, 15}, {40, 1, 3, 3}, {{"pads", pads(1)}}, "blocked_float_depthwise");
   conv("depthwise_stride", {1, 24, 21, 19}, {24, 1, 5, 5}, {{"pads", pads(2)}, {"strides", list({2, 2})}},
        "blocked_float_depthwise");
+  conv("depthwise_dilated", {1, 16, 13, 12}, {16, 1, 3, 3}, {{"pads", list({2, 3, 2, 3})}, {"dilations", list({2, 3})}},
+       "blocked_float_depthwise");
+  conv("depthwise_wide", {1, 16, 9, 20}, {16, 1, 7, 13}, {{"pads", list({3, 6, 3, 6})}}, "blocked_float_depthwise");
+  conv("depthwise_tiny", {1, 16, 2, 3}, {16, 1, 3, 3}, {{"pads", list({3, 1, 1, 2})}}, "blocked_float_depthwise");
+  conv("depthwise_outside", {1, 16, 5, 6}, {16, 1, 3, 3}, {{"pads", list({4, 4, 4, 3})}}, "blocked_float_depthwise");
   conv("depthwise_unpadded", {1, 16, 60, 70}, {16, 1, 3, 3}, {}, "blocked_float_depthwise");
   // Tails.
   const std::vector<std::pair<Tail, std::vector<Argument>>> tails = {
