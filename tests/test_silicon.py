@@ -188,6 +188,19 @@ def test_engines_are_compared_layer_by_layer(tmp_path, network, float_network, o
     assert wrong.returncode == 1 and "--engines" in wrong.stderr
 
 
+def test_info_says_how_tensors_lie_in_memory(network, openrknn):
+    model, _ = network
+    forms = json.loads(openrknn("info", model, "--json").stdout)["forms"]
+    maps = [t for t in forms["tensors"] if t["form"] == "NC1HWC2"]
+    assert maps and all(t["shape"].count(",") == 3 for t in maps)
+    assert len(forms["conversions"]) < len(maps)
+    names = {t["name"] for t in forms["tensors"]}
+    assert all(c["to"] in ("rows", "NC1HWC2") for c in forms["conversions"])
+    assert all(c["tensor"] in names for c in forms["conversions"] if c["to"] == "rows")
+    text = openrknn("info", model).stdout
+    assert "Forms in memory" in text and f"{len(forms['conversions'])} conversions" in text
+
+
 def test_the_engine_is_chosen_by_the_environment(network, openrknn):
     model, _ = network
     layers = openrknn("run", model, "--layers", "--json", env=dict(os.environ, ORKNN_ENGINE="registers"))

@@ -577,6 +577,18 @@ std::string_view Executor::kernel_name(size_t task) const {
   return kernel ? kernel->name : "reference";
 }
 
+Form Executor::form(TensorId tensor) const { return plan_->forms[index_of(tensor)]; }
+
+std::vector<TensorId> Executor::conversions(size_t task) const {
+  const Plan::Step& step = plan_->steps[task];
+  std::vector<TensorId> found;
+  for (size_t i = 0; i < step.node->inputs.size(); ++i)
+    if (const TensorId t = step.node->inputs[i]; t && form(t) != step.input_form(i)) found.push_back(t);
+  for (size_t i = 0; i < step.outputs.size(); ++i)
+    if (const TensorId t = step.node->outputs[i]; t && form(t) != step.outputs[i].form) found.push_back(t);
+  return found;
+}
+
 const Program& Executor::program() const { return *plan_->program; }
 
 }  // namespace orknn::sim

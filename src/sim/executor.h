@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/threads.h"
 #include "format/program.h"
 #include "ir/op_set.h"
+#include "sim/form.h"
 
 namespace orknn::sim {
 
@@ -65,6 +67,10 @@ class Executor {
 
   // Name of the kernel a task uses, "reference" where there is no faster one.
   std::string_view kernel_name(size_t task) const;
+  // How a tensor lies in memory between the tasks of this executor. Inputs, outputs and constants of the program are rows.
+  Form form(ir::TensorId tensor) const;
+  // Operands and results of a task that are brought into the other form before or after it.
+  std::vector<ir::TensorId> conversions(size_t task) const;
   const format::Program& program() const;
 
  private:

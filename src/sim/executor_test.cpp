@@ -99,6 +99,14 @@ TEST(Executor, MapsInBlocksAreRowsOutside) {
   ASSERT_TRUE(e) << e.status().to_string();
   EXPECT_TRUE((*e)->kernel_name(1).starts_with("blocked_")) << (*e)->kernel_name(1);
   EXPECT_TRUE((*e)->kernel_name(2).starts_with("blocked_")) << (*e)->kernel_name(2);
+  // %a is an output, so it is rows: the first convolution turns it into them, the others into blocks again.
+  const auto tensor = [&](size_t task) { return p.graph.node(p.tasks[task].node).outputs[0]; };
+  for (size_t task = 0; task < 4; ++task)
+    EXPECT_EQ((*e)->form(tensor(task)), task == 1 || task == 2 ? Form::Blocked : Form::Rows) << task;
+  EXPECT_EQ((*e)->conversions(0), std::vector{tensor(0)});
+  EXPECT_EQ((*e)->conversions(1), std::vector{tensor(0)});
+  EXPECT_EQ((*e)->conversions(2), std::vector{tensor(0)});
+  EXPECT_EQ((*e)->conversions(3), std::vector{tensor(2)});
   ir::TensorData x = ir::TensorData::allocate(DType::Int8, {1, 3, 5, 6});
   for (int64_t i = 0; i < x.count(); ++i) static_cast<int8_t*>(x.mutable_data())[i] = static_cast<int8_t>(i * 37);
   const auto keep = [](const ir::TensorView& v) { return std::vector<int8_t>(v.as<int8_t>(), v.as<int8_t>() + v.count()); };

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "terminal.h"
+#include "toolkit/form_report.h"
 #include "toolkit/report.h"
 #include "toolkit/source_report.h"
 #include "toolkit/stream_report.h"
@@ -42,11 +43,14 @@ Status info(InfoOptions& o, nlohmann::ordered_json& j) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.file, o.source));
   const toolkit::ModelReport report = toolkit::describe(*model);
   std::optional<toolkit::StreamReport> streams;
+  toolkit::FormReport forms;
   if (!o.brief) {
+    ORKNN_TRY_ASSIGN(forms, toolkit::describe_forms(*model));
     ORKNN_TRY_ASSIGN(streams, toolkit::describe_streams(*model));
   }
   if (o.json) {
     nlohmann::ordered_json built = toolkit::to_json(report);
+    if (!o.brief) built["forms"] = toolkit::to_json(forms);
     if (streams) built["streams"] = toolkit::to_json(*streams);
     if (j.contains("source")) built["source"] = j["source"];
     print_json(built);
@@ -57,6 +61,7 @@ Status info(InfoOptions& o, nlohmann::ordered_json& j) {
   print("\nLayers\n" + toolkit::layers_text(report, output_width()));
   print("\nTensors\n" + toolkit::tensors_text(report, output_width()));
   print("\nMemory plan\n" + toolkit::memory_text(report, output_width()));
+  print("\nForms in memory\n" + toolkit::forms_text(forms, output_width()));
   if (streams) print("\nCommand streams\n" + toolkit::streams_text(*streams, output_width()));
   return {};
 }
