@@ -237,10 +237,11 @@ Status MatrixProduct::pack_left_ints(const uint8_t* data, const RowLayout& layou
   return {};
 }
 
-// A row as the dwords of its panel: bytes with their sign bit changed, which makes them unsigned, or words. And the sums of its
-// pieces.
+// A row as the dwords of its panel: bytes with their sign bit changed, which makes them unsigned, unless the form wants them
+// signed, or words. And the sums of its pieces.
 void MatrixProduct::pack_row(const int8_t* line, int32_t* out, int64_t pitch, int32_t* sums, int64_t sums_stride) const {
   const IntForms& f = int_forms(isa_);
+  const uint32_t flip = 0x80u ^ f.data_flip;
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& p = pieces_[i];
     const int8_t* from = line + p.begin;
@@ -255,11 +256,11 @@ void MatrixProduct::pack_row(const int8_t* line, int32_t* out, int64_t pitch, in
     for (; k + 4 <= p.depth; k += 4, out += pitch) {
       uint32_t four = 0;
       std::memcpy(&four, from + k, 4);
-      *out = static_cast<int32_t>(four ^ 0x80808080u);
+      *out = static_cast<int32_t>(four ^ flip * 0x01010101u);
     }
     if (k == p.depth) continue;
     uint32_t rest = 0;
-    for (int64_t j = 0; k + j < p.depth; ++j) rest |= static_cast<uint32_t>(static_cast<uint8_t>(from[k + j]) ^ 0x80u) << (8 * j);
+    for (int64_t j = 0; k + j < p.depth; ++j) rest |= (static_cast<uint8_t>(from[k + j]) ^ flip) << (8 * j);
     *out = static_cast<int32_t>(rest), out += pitch;
   }
 }
@@ -375,9 +376,10 @@ Status MatrixProduct::run(const ProductScaling& scaling, void* result, DType typ
   return {};
 }
 
-// sum of (a - za)(b - zb) = sum of ab - za sum of b - zb sum of a + depth za zb. Bytes of a are 128 larger than a.
+// sum of (a - za)(b - zb) = sum of ab - za sum of b - zb sum of a + depth za zb. Unsigned bytes of a are 128 larger than a.
 void MatrixProduct::set_terms(const ProductScaling& scaling) {
-  const uint32_t left = static_cast<uint32_t>(scaling.left_zero), shifted = left + (words_ ? 0u : 128u);
+  const uint32_t left = static_cast<uint32_t>(scaling.left_zero),
+                 shifted = left + (words_ ? 0u : 128u - int_forms(isa_).data_flip);
   terms_.resize(right_sums_.size());
   for (size_t i = 0; i < pieces_.size(); ++i)
     for (size_t n = 0; n < static_cast<size_t>(columns_); ++n) {

@@ -171,14 +171,14 @@ void stage_picture_row(const State& s, const IntForms& f, const uint8_t* x, uint
   const Staged& g = s.staged;
   const int64_t at = row - v.pad_begin[1], left = std::min(v.pad_begin[2], g.columns),
                 inside = at >= 0 && at < v.in[1] ? std::clamp<int64_t>(g.columns - left, 0, v.in[2]) : 0;
-  const auto fill = static_cast<int32_t>(static_cast<uint32_t>(c.x_zero) * 0x01010101u);
+  const auto fill = static_cast<int32_t>((static_cast<uint32_t>(c.x_zero) ^ c.flip) * 0x01010101u);
   const bool words = c.dot == Dot::Words;
   int32_t* out = v.stride[2] == 1 && !words ? reinterpret_cast<int32_t*>(to) : line;
   std::fill_n(out, left, fill);
   if (inside > 0) {
     IntInterleave p;
     for (int64_t j = 0; j < c.channels; ++j) p.rows[j] = x + (j * v.in[1] + at) * v.in[2];
-    p.flip = flip;
+    p.flip = flip ^ c.flip;
     p.count = inside;
     p.y = out + left;
     f.interleave(p);
@@ -204,7 +204,7 @@ void stage_row(const State& s, const IntForms& f, const uint8_t* x, int64_t bloc
     if (words)
       std::fill_n(reinterpret_cast<int16_t*>(place), pixels * kBlock, static_cast<int16_t>(c.x_zero));
     else
-      std::memset(place, static_cast<int>(c.x_zero), static_cast<size_t>(pixels * kBlock));
+      std::memset(place, static_cast<int>(c.x_zero) ^ c.flip, static_cast<size_t>(pixels * kBlock));
   };
   for (int64_t r = 0; r < stride; ++r) {
     if (!reads_remainder(v, r)) continue;
@@ -215,15 +215,16 @@ void stage_row(const State& s, const IntForms& f, const uint8_t* x, int64_t bloc
     fill(part, begin);
     const uint8_t* source = from + (begin * stride + r - left) * kBlock;
     std::byte* target = part + begin * g.pixel_bytes;
-    if (stride == 1 && !words)
+    if (stride == 1 && !words && c.flip == 0)
       std::memcpy(target, source, static_cast<size_t>((end - begin) * kBlock));
-    else if (stride == 1)
+    else if (stride == 1 && words)
       f.widen_bytes(source, (end - begin) * kBlock, reinterpret_cast<int16_t*>(target));
     else if (words)
       for (int64_t i = 0; i < end - begin; ++i)
         f.widen_bytes(source + i * stride * kBlock, kBlock, reinterpret_cast<int16_t*>(target) + i * kBlock);
     else
-      for (int64_t i = 0; i < end - begin; ++i) store_pixel(target + i * kBlock, load_pixel(source + i * stride * kBlock));
+      for (int64_t i = 0; i < end - begin; ++i)
+        store_pixel(target + i * kBlock, load_pixel(source + i * stride * kBlock) ^ c.flip);
     fill(part + end * g.pixel_bytes, count - end);
   }
 }
@@ -298,6 +299,7 @@ Status run(KernelContext& context, const KernelState* state) {
       BlockedProduct p;
       p.dot = c.dot;
       p.narrow = g.narrow;
+      p.flip = g.copies ? 0 : c.flip;
       p.offsets = s.offsets.data();
       p.whole = s.whole;
       p.partial = s.partial;

@@ -127,7 +127,7 @@ Status run(KernelContext& context, const KernelState* state) {
   const auto* x = static_cast<const uint8_t*>(context.inputs[0].data);
   const auto* addend = c.output.has_addend ? static_cast<const uint8_t*>(context.inputs[c.output.addend_slot].data) : nullptr;
   auto* y = static_cast<uint8_t*>(context.outputs[0].data);
-  const uint32_t outside = static_cast<uint32_t>(c.x_zero) * (per == 2 ? 0x00010001u : 0x01010101u);
+  const uint32_t outside = (static_cast<uint32_t>(c.x_zero) ^ c.flip) * (per == 2 ? 0x00010001u : 0x01010101u);
   const int64_t planes = context.outputs[0].dims[0] * c.out_blocks;
   for_each_job(context.pool, planes * bands, [&](int64_t job, int64_t worker) {
     const int64_t plane = job % planes, block = plane % c.out_blocks, first = job / planes * band,

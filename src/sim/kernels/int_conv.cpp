@@ -55,6 +55,7 @@ struct State : KernelState {
   Isa isa = Isa::Portable;
   bool words = false;
   bool wide = false;  // a 16-bit operand: sums of 64 bits
+  uint8_t flip = 0;   // IntForms::data_flip of bytes
   Layout layout;
   std::vector<Part> parts;
   int64_t groups = 1, channels = 0 /* in, per group */, outputs = 0 /* per group */, channel_groups = 0 /* per group */;
@@ -207,7 +208,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   for (int64_t z : w_zero) s->words |= z != (is_signed ? 0 : 128);
   const int64_t per = s->words ? 2 : 4, taps = g.window.taps(), panels = divide_up(g.outputs, kIntRows);
   s->channel_groups = divide_up(g.channels, per);
-  const int64_t x_zero = s->zero + byte_offset(q.inputs[0].dtype);  // of unsigned bytes
+  s->flip = s->words ? 0 : int_forms(s->isa).data_flip;
+  const int64_t x_zero = s->zero + byte_offset(q.inputs[0].dtype) - s->flip;  // of bytes as they are multiplied
 
   for (Part& part : s->parts) {
     const int64_t depth = static_cast<int64_t>(part.taps.size()) * s->channel_groups;
@@ -265,7 +267,7 @@ IntInterleave interleave_of(const State& s, DType dtype) {
   p.words = s.words;
   p.wide = dtype == DType::Int16;
   p.is_signed = dtype == DType::Int8;
-  p.flip = dtype == DType::Int8 ? 0x80 : 0;
+  p.flip = s.flip ^ (dtype == DType::Int8 ? 0x80 : 0);
   p.zero = static_cast<int32_t>(s.zero);
   return p;
 }
@@ -288,7 +290,7 @@ void interleave_rows(const State& s, const IntForms& f, DType dtype, const uint8
     return;
   }
   uint32_t fill = 0;
-  if (!s.words) fill = static_cast<uint32_t>(s.zero + byte_offset(dtype)) * 0x01010101u;
+  if (!s.words) fill = (static_cast<uint32_t>(s.zero + byte_offset(dtype)) ^ s.flip) * 0x01010101u;
   if (p.wide) fill = static_cast<uint32_t>(static_cast<uint16_t>(s.zero)) * 0x00010001u;
   const int64_t left = std::min(l.pad_left, l.columns), inside = std::clamp<int64_t>(l.columns - left, 0, s.in_width);
   for (int64_t y = begin; y < end; ++y) {

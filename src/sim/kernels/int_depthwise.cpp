@@ -20,6 +20,7 @@ constexpr int64_t kSlack = 32;       // elements the cores may touch beyond the 
 struct State : KernelState {
   Isa isa = Isa::Portable;
   bool words = false;
+  uint8_t flip = 0;  // IntForms::data_flip of bytes
   Window window;
   int64_t in_channels = 0, channels = 0, zero = 0;
   int64_t per_row = 0;           // dwords per row of the kernel
@@ -69,7 +70,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   for (int64_t z : w_zero) s->words |= z != (is_signed ? 0 : 128);
   const int64_t per = s->words ? 2 : 4, height = s->window.kernel[1], width = s->window.kernel[2];
   s->per_row = divide_up(width, per);
-  const int64_t x_zero = s->zero + byte_offset(q.inputs[0].dtype);  // of unsigned bytes
+  s->flip = s->words ? 0 : int_forms(s->isa).data_flip;
+  const int64_t x_zero = s->zero + byte_offset(q.inputs[0].dtype) - s->flip;  // of bytes as they are multiplied
   for (int64_t channel = 0; channel < s->channels; ++channel) {
     const int64_t zero = w_zero[w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)];
     uint32_t total = 0;
@@ -134,9 +136,9 @@ Status run(KernelContext& c, const KernelState* state) {
       IntPad p;
       p.words = s.words;
       p.is_signed = is_signed;
-      p.flip = is_signed ? 0x80 : 0;
+      p.flip = s.flip ^ (is_signed ? 0x80 : 0);
       p.zero = static_cast<int32_t>(s.zero);
-      p.fill = s.words ? 0 : static_cast<int32_t>(s.zero) + (is_signed ? 128 : 0);
+      p.fill = s.words ? 0 : (static_cast<int32_t>(s.zero) + (is_signed ? 128 : 0)) ^ s.flip;
       p.x = x + (image * s.in_channels + channel / multiplier) * v.in_size();
       p.width = v.in[2];
       p.height = v.in[1];

@@ -16,6 +16,7 @@ constexpr int64_t kRows = 112;  // converted at a time
 struct State : KernelState {
   Isa isa = Isa::Portable;
   Dot dot = Dot::Words;
+  uint8_t flip = 0;  // IntForms::data_flip of bytes
   int64_t rows = 0, depth = 0, columns = 0;
   int64_t pieces = 0;  // of depth
   std::vector<int32_t> offsets;
@@ -49,6 +50,7 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
   const int64_t middle = q.inputs[1].dtype == DType::Int8 ? 0 : 128;
   const bool bytes = int_forms(s->isa).has_bytes && std::ranges::all_of(zeros, [&](int64_t z) { return z == middle; });
   s->dot = bytes ? Dot::BytesBUnsigned : Dot::Words;
+  s->flip = bytes ? int_forms(s->isa).data_flip : 0;
   s->pieces = divide_up(s->depth, kBlock);
   s->together = int_forms(s->isa).blocked_blocks;
   return s;
@@ -65,7 +67,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   const auto* w = static_cast<const uint8_t*>(q.inputs[1].constant->data());
   const bool is_signed = q.inputs[1].dtype == DType::Int8;
   const std::vector<int64_t>& zeros = q.attributes().get_ints("w_zero_point");
-  const int64_t x_zero = q.attributes().get_int("x_zero_point") + byte_offset(q.inputs[0].dtype);
+  const int64_t x_zero = q.attributes().get_int("x_zero_point") + byte_offset(q.inputs[0].dtype) - s->flip;
   pool.parallel_for(divide_up(blocks, s->together), 1, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = group * s->together * kBlock, count = std::min(s->together, blocks - group * s->together) * kBlock;
@@ -146,7 +148,7 @@ Status run(KernelContext& c, const KernelState* state) {
   std::byte* scratch = c.scratch(static_cast<size_t>(staged_bytes + threads * worker_bytes));
   if (!scratch) return out_of_scratch(staged_bytes + threads * worker_bytes);
   const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
-  const uint8_t flip = c.inputs[0].dtype == DType::Int8 ? 0x80 : 0;
+  const uint8_t flip = s.flip ^ (c.inputs[0].dtype == DType::Int8 ? 0x80 : 0);
   c.pool.parallel_for(s.pieces, std::max<int64_t>(1, (1 << 14) / (s.rows * kBlock)), [&](int64_t begin, int64_t end) {
     alignas(64) uint8_t line[64 * kBlock];
     for (int64_t piece = begin; piece < end; ++piece) stage_piece(s, f, x, flip, piece, scratch, line);

@@ -19,6 +19,7 @@ struct State : KernelState {
   Isa isa = Isa::Portable;
   bool words = false, packed = false;
   bool wide = false;  // a 16-bit operand: sums of 64 bits
+  uint8_t flip = 0;   // IntForms::data_flip of bytes
   ops::MatMulShape shape;
   int64_t depth = 0;  // in dwords
   int64_t a_zero = 0, b_zero = 0;
@@ -93,7 +94,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   if (!s->right.allocate(size)) return out_of_scratch(size * 4);
   const auto* b = static_cast<const uint8_t*>(q.inputs[1].constant->data());
   const int64_t b_bytes = static_cast<int64_t>(dtype_bytes(q.inputs[1].dtype));
-  const int64_t x_zero = s->a_zero + byte_offset(q.inputs[0].dtype);  // of unsigned bytes
+  s->flip = s->words ? 0 : int_forms(s->isa).data_flip;
+  const int64_t x_zero = s->a_zero + byte_offset(q.inputs[0].dtype) - s->flip;  // of bytes as they are multiplied
   const IntForms& f = int_forms(s->isa);
   pool.parallel_for(static_cast<int64_t>(s->matrices.size()) * tiles, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -150,7 +152,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
 // Rows of the left operand as a panel [depth][pitch] of dwords.
 void pack_rows(const State& s, const uint8_t* a, bool is_signed, int64_t rows, int32_t* to, int64_t pitch) {
   const int64_t per = s.words ? 2 : 4, depth = s.shape.depth;
-  const uint32_t flip = is_signed ? 0x80808080u : 0;
+  const uint32_t flip = (s.flip ^ (is_signed ? 0x80u : 0)) * 0x01010101u;
   for (int64_t r = 0; r < rows; ++r) {
     const uint8_t* from = a + r * depth;
     int32_t* out = to + r;

@@ -81,6 +81,7 @@ std::optional<BlockedConv> BlockedConv::create(const KernelQuery& q, bool depthw
   const int64_t middle = q.inputs[1].dtype == DType::Int8 ? 0 : 128;
   const bool bytes = int_forms(c.isa).has_bytes && std::ranges::all_of(zeros, [&](int64_t z) { return z == middle; });
   c.dot = bytes ? Dot::BytesBUnsigned : Dot::Words;
+  c.flip = bytes ? int_forms(c.isa).data_flip : 0;
   return c;
 }
 
@@ -93,7 +94,8 @@ Weights::Weights(const KernelQuery& q)
 
 void BlockedConv::fold_zero_point(std::span<const int64_t> sums) {
   for (size_t i = 0; i < sums.size(); ++i)
-    output.bias[i] = static_cast<int32_t>(static_cast<uint32_t>(output.bias[i]) - static_cast<uint32_t>(x_zero * sums[i]));
+    output.bias[i] =
+        static_cast<int32_t>(static_cast<uint32_t>(output.bias[i]) - static_cast<uint32_t>((x_zero - flip) * sums[i]));
 }
 void BlockedConv::subtract_from_bias(std::span<const int64_t> values) {
   for (size_t i = 0; i < values.size(); ++i)

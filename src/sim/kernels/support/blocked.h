@@ -46,6 +46,7 @@ struct BlockedConv {
   Window window;
   int64_t in_blocks = 0, out_blocks = 0, channels = 0, outputs = 0;
   int64_t x_zero = 0;  // of unsigned bytes
+  uint8_t flip = 0;    // what bytes of data change for the dot products, IntForms::data_flip
   OutputPlan output;   // its bias has what the zero point adds
 
   int64_t per_dword() const { return dot == Dot::Words ? 2 : 4; }

@@ -6,7 +6,6 @@
 
 namespace orknn::sim::kernels::ORKNN_INT_FORM {
 
-typedef uint8_t PixelBytes __attribute__((vector_size(kBlock)));
 typedef int16_t PixelWords __attribute__((vector_size(2 * kBlock)));
 typedef uint32_t Wrapping __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Signed __attribute__((vector_size(4 * kLanes)));

@@ -5,6 +5,7 @@
 namespace orknn::sim::kernels::ORKNN_INT_FORM {
 
 constexpr int kParts = static_cast<int>(kBlock / kLanes);  // vectors of a block
+typedef uint8_t PixelBytes __attribute__((vector_size(kBlock)));
 
 #if defined(ORKNN_INT_PORTABLE)
 static void blocked_convert(const IntConvert& to, bool, const int32_t* sums, int64_t pixels, const uint8_t* addend, uint8_t* y) {
@@ -189,6 +190,7 @@ static void blocked_convert(const IntConvert& to, bool is_float_enough, const in
 }
 #endif
 
+#if !defined(ORKNN_INT_NEON)
 // kDwords: of a pixel. kRows: 2 = half of the pixels read a row further down. Sums go to [block][pixel][kBlock], a block being
 // `sums_block` away from the next.
 template <Dot kDot, int kDwords, int kBlocks, int kPixels, int kRows>
@@ -223,6 +225,7 @@ __attribute__((noinline)) static void sum_pixels(const BlockedProduct& p, const 
   ORKNN_UNROLL for (int v = 0; v < kVectors; ++v) ORKNN_UNROLL for (int i = 0; i < kPixels; ++i)
       store32(sums + (v / kParts) * sums_block + i * kBlock + v % kParts * kLanes, sum[v][i]);
 }
+#endif
 
 template <Dot kDot, int kDwords, int kBlocks, int kPixels>
 ORKNN_SIMD void sum_up_to(const BlockedProduct& p, int64_t first, int64_t count, int32_t* sums, int64_t sums_block) {
@@ -450,51 +453,60 @@ static void from_pixels(const uint8_t* x, uint8_t flip, int64_t count, int64_t p
     for (int64_t i = 0; i < count; ++i) y[c * plane + i] = static_cast<uint8_t>(x[i * kBlock + c] ^ flip);
 }
 #else
+ORKNN_SIMD void store_pixel(uint8_t* to, PixelBytes pixel) { std::memcpy(to, &pixel, kBlock); }
+// gcc 12 would join shuffles of shuffles, of which there are then many more.
+ORKNN_SIMD void keep_apart(PixelBytes& pixel) {
+#if defined(ORKNN_INT_NEON)
+  asm("" : "+w"(pixel));
+#else
+  asm("" : "+v"(pixel));
+#endif
+}
 // 16 x 16 bytes.
-ORKNN_SIMD void transpose_bytes(__m128i (&m)[16]) {
+ORKNN_SIMD void transpose_bytes(PixelBytes (&m)[16]) {
   // Each round interleaves row i with row i + 8; after four of them bit by bit the indices have changed places.
   ORKNN_UNROLL for (int round = 0; round < 4; ++round) {
-    __m128i next[16];
+    PixelBytes next[16];
     ORKNN_UNROLL for (int i = 0; i < 8; ++i) {
-      next[2 * i] = _mm_unpacklo_epi8(m[i], m[i + 8]);
-      next[2 * i + 1] = _mm_unpackhi_epi8(m[i], m[i + 8]);
+      next[2 * i] = __builtin_shufflevector(m[i], m[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      next[2 * i + 1] = __builtin_shufflevector(m[i], m[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
     }
-    ORKNN_UNROLL for (int i = 0; i < 16; ++i) m[i] = next[i];
+    ORKNN_UNROLL for (int i = 0; i < 16; ++i) {
+      m[i] = next[i];
+      keep_apart(m[i]);
+    }
   }
 }
 static void to_pixels(const uint8_t* x, int64_t plane, int64_t channels, uint8_t flip, int64_t count, uint8_t* y) {
-  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
   for (int64_t i = 0; i < count; i += 16) {
     const int64_t left = count - i < 16 ? count - i : 16;
-    __m128i m[16];
+    PixelBytes m[16];
     ORKNN_UNROLL for (int c = 0; c < 16; ++c) m[c] =
-        c < channels ? _mm_xor_si128(load_bytes(x + c * plane + i, left), flips) : _mm_setzero_si128();
+        c < channels ? (PixelBytes)load_bytes(x + c * plane + i, left) ^ flip : PixelBytes{};
     transpose_bytes(m);
     if (left == 16) {
-      ORKNN_UNROLL for (int j = 0; j < 16; ++j) _mm_storeu_si128(reinterpret_cast<__m128i*>(y + (i + j) * kBlock), m[j]);
+      ORKNN_UNROLL for (int j = 0; j < 16; ++j) store_pixel(y + (i + j) * kBlock, m[j]);
       continue;
     }
     alignas(16) uint8_t buffer[256];
-    ORKNN_UNROLL for (int j = 0; j < 16; ++j) _mm_store_si128(reinterpret_cast<__m128i*>(buffer + j * kBlock), m[j]);
+    ORKNN_UNROLL for (int j = 0; j < 16; ++j) store_pixel(buffer + j * kBlock, m[j]);
     std::memcpy(y + i * kBlock, buffer, static_cast<size_t>(left * kBlock));
   }
 }
 static void from_pixels(const uint8_t* x, uint8_t flip, int64_t count, int64_t plane, int64_t channels, uint8_t* y) {
-  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
   for (int64_t i = 0; i < count; i += 16) {
     const int64_t left = count - i < 16 ? count - i : 16;
-    __m128i m[16];
+    PixelBytes m[16];
     ORKNN_UNROLL for (int j = 0; j < 16; ++j) m[j] =
-        j < left ? _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + (i + j) * kBlock)), flips)
-                 : _mm_setzero_si128();
+        j < left ? (PixelBytes)load_bytes(x + (i + j) * kBlock, kBlock) ^ flip : PixelBytes{};
     transpose_bytes(m);
     alignas(16) uint8_t buffer[16];
     for (int64_t c = 0; c < channels; ++c) {
       if (left == 16) {
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(y + c * plane + i), m[c]);
+        store_pixel(y + c * plane + i, m[c]);
         continue;
       }
-      _mm_store_si128(reinterpret_cast<__m128i*>(buffer), m[c]);
+      store_pixel(buffer, m[c]);
       std::memcpy(y + c * plane + i, buffer, static_cast<size_t>(left));
     }
   }

@@ -9,7 +9,7 @@ namespace orknn::sim::kernels::ORKNN_FORM {
 template <class T>
 static void to_pixels_of(const T* x, int64_t plane, int64_t channels, int64_t count, float* y) {
   int64_t done = 0;  // channels
-#if defined(ORKNN_FORM_AVX512) || defined(ORKNN_FORM_AVX2)
+#if defined(ORKNN_FORM_AVX512) || defined(ORKNN_FORM_AVX2) || defined(ORKNN_FORM_NEON)
   for (; done + 8 <= channels; done += 8) {
     const T* from = x + done * plane;
     float* to = y + done;
@@ -32,7 +32,7 @@ static void to_pixels(const void* x, Storage storage, int64_t plane, int64_t cha
 
 static void from_pixels(const float* x, int64_t channels, int64_t count, float* y, int64_t plane) {
   int64_t done = 0;  // channels
-#if defined(ORKNN_FORM_AVX512) || defined(ORKNN_FORM_AVX2)
+#if defined(ORKNN_FORM_AVX512) || defined(ORKNN_FORM_AVX2) || defined(ORKNN_FORM_NEON)
   for (; done + 8 <= channels; done += 8) {
     const float* from = x + done;
     float* to = y + done * plane;

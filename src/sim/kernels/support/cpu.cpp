@@ -5,6 +5,8 @@
 #include <string>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 #include "base/assert.h"
@@ -12,7 +14,7 @@
 
 namespace orknn::sim::kernels {
 namespace {
-constexpr Isa kAllIsas[] = {Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Avx512Vnni};
+constexpr Isa kAllIsas[] = {Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Avx512Vnni, Isa::Neon, Isa::NeonDot, Isa::NeonI8mm};
 
 Isa choose() {
   const std::vector<Isa> available = available_isas();
@@ -47,6 +49,9 @@ std::string_view isa_name(Isa isa) {
     case Isa::Avx2: return "avx2";
     case Isa::Avx512: return "avx512";
     case Isa::Avx512Vnni: return "avx512vnni";
+    case Isa::Neon: return "neon";
+    case Isa::NeonDot: return "dotprod";
+    case Isa::NeonI8mm: return "i8mm";
   }
   return "portable";
 }
@@ -61,7 +66,14 @@ bool isa_available(Isa isa) {
   if (isa == Isa::Avx2) return avx2;
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return avx512 && (isa == Isa::Avx512 || __builtin_cpu_supports("avx512vnni"));
+  if (isa == Isa::Avx512) return avx512;
+  return isa == Isa::Avx512Vnni && avx512 && __builtin_cpu_supports("avx512vnni");
+#elif defined(__aarch64__)
+  // The bits of the kernel's interface: HWCAP_ASIMDDP, HWCAP2_I8MM. Older C libraries have no names for them.
+  constexpr unsigned long kDotProducts = 1ul << 20, kMatrices = 1ul << 13;
+  if (isa == Isa::Neon) return true;
+  if (isa == Isa::NeonDot) return (getauxval(AT_HWCAP) & kDotProducts) != 0;
+  return isa == Isa::NeonI8mm && (getauxval(AT_HWCAP2) & kMatrices) != 0;
 #else
   return false;
 #endif

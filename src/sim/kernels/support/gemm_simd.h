@@ -6,7 +6,7 @@
 
 namespace orknn::sim::kernels::ORKNN_FORM {
 
-#if defined(ORKNN_FORM_AVX512)
+#if defined(ORKNN_FORM_32_REGISTERS)
 constexpr int kMicroRows = 8, kMicroVecs = 3;  // 24 sums, 3 of B, 1 of A of 32 registers
 #elif defined(ORKNN_FORM_AVX2)
 constexpr int kMicroRows = 4, kMicroVecs = 3;  // 12 sums, 3 of B, 1 of A of 16 registers
@@ -29,6 +29,19 @@ struct MicroArguments {
   const float* bias;
   bool accumulate, clamp;
   float low, high;
+};
+
+// A column of a panel of A; value r for all lanes.
+struct ColumnOfA {
+#if defined(ORKNN_FORM_NEON)
+  float32x4_t half[2];  // products take a lane of a register
+  explicit ColumnOfA(const float* a) : half{vld1q_f32(a), vld1q_f32(a + 4)} {}
+  Vec operator[](int r) const { return splat(half[r / 4][r % 4]); }
+#else
+  const float* a;
+  explicit ColumnOfA(const float* from) : a(from) {}
+  Vec operator[](int r) const { return splat(a[r]); }
+#endif
 };
 
 template <int Rows, int Vecs>
@@ -60,9 +73,10 @@ static void micro(const MicroArguments& m) {
     Vec columns[Vecs];
     ORKNN_UNROLL
     for (int v = 0; v < Vecs; ++v) columns[v] = load(b + v * Vec::kWidth);
+    const ColumnOfA weights(a);
     ORKNN_UNROLL
     for (int r = 0; r < Rows; ++r) {
-      const Vec weight = splat(a[r]);
+      const Vec weight = weights[r];
       ORKNN_UNROLL
       for (int v = 0; v < Vecs; ++v) sums[r][v] = fma(weight, columns[v], sums[r][v]);
     }
@@ -87,7 +101,7 @@ static void micro(const MicroArguments& m) {
 
 using Micro = void (*)(const MicroArguments&);
 // kMicro[rows - 1][vectors - 1]
-#if defined(ORKNN_FORM_AVX512)
+#if defined(ORKNN_FORM_32_REGISTERS)
 static constexpr Micro kMicro[8][3] = {{micro<1, 1>, micro<1, 2>, micro<1, 3>}, {micro<2, 1>, micro<2, 2>, micro<2, 3>},
                                        {micro<3, 1>, micro<3, 2>, micro<3, 3>}, {micro<4, 1>, micro<4, 2>, micro<4, 3>},
                                        {micro<5, 1>, micro<5, 2>, micro<5, 3>}, {micro<6, 1>, micro<6, 2>, micro<6, 3>},

@@ -17,6 +17,16 @@ extern const IntForms kIntForms;
 namespace int_avx512vnni {
 extern const IntForms kIntForms;
 }
+#elif defined(__aarch64__)
+namespace int_neon {
+extern const IntForms kIntForms;
+}
+namespace int_dotprod {
+extern const IntForms kIntForms;
+}
+namespace int_i8mm {
+extern const IntForms kIntForms;
+}
 #endif
 
 const IntForms& int_forms(Isa isa) {
@@ -24,6 +34,10 @@ const IntForms& int_forms(Isa isa) {
   if (isa == Isa::Avx2) return int_avx2::kIntForms;
   if (isa == Isa::Avx512) return int_avx512::kIntForms;
   if (isa == Isa::Avx512Vnni) return int_avx512vnni::kIntForms;
+#elif defined(__aarch64__)
+  if (isa == Isa::Neon) return int_neon::kIntForms;
+  if (isa == Isa::NeonDot) return int_dotprod::kIntForms;
+  if (isa == Isa::NeonI8mm) return int_i8mm::kIntForms;
 #endif
   (void)isa;
   return int_portable::kIntForms;

@@ -1,8 +1,8 @@
 // The compute cores of integer tensors: 8-bit data, int32 sums that wrap, the chip's output converter (ops/support/requantize.h).
 // As in forms.h they are plain functions over pointers that exist once per instruction set; all forms give the same bytes.
 //
-// Sums are made of dot products of `dwords`: four bytes (one operand unsigned, the other signed), or two int16 values. Bytes are
-// four times as dense, but only instruction sets that add four products without saturation have them.
+// Sums are made of dot products of `dwords`: four bytes (the data unsigned, or see IntForms::data_flip, the weights signed), or
+// two int16 values. Bytes are four times as dense, but only instruction sets that add four products without saturation have them.
 #pragma once
 
 #include <cstdint>
@@ -174,6 +174,7 @@ constexpr int64_t kPairPixels = 4;  // that sums of pairs (IntForms::blocked_pai
 struct BlockedProduct {
   Dot dot = Dot::Words;              // or BytesBUnsigned
   bool narrow = false;               // pixels of four channels, otherwise of kBlock; as bytes, or as words
+  uint8_t flip = 0;                  // IntForms::data_flip where the data do not have it yet
   const uint8_t* x = nullptr;        // where the first pixel reads; the next ones are neighbours
   int64_t row_bytes = 0;             // not 0: the second half of the pixels, up to 7, reads so much further on
   const int32_t* offsets = nullptr;  // in bytes, per piece
@@ -234,6 +235,9 @@ struct TileOutput {
 
 struct IntForms {
   bool has_bytes;  // Dot::Bytes* is there
+  // What unsigned bytes of data change before Dot::Bytes* multiplies them: 0x80 where both its operands are signed, so that the
+  // data, their padding and their zero point are 128 less.
+  uint8_t data_flip = 0;
   void (*tile)(const IntTile& tile);
   void (*row)(const IntRow& row);
   void (*product)(const IntProduct& product);  // nullptr where registers are too few
@@ -273,8 +277,8 @@ struct IntForms {
   // that is not faster.
   void (*blocked_pairs)(const BlockedProduct& product, int32_t* products);
   void (*blocked_depthwise)(const BlockedDepthwise& rows);
-  // Pixels of a block as dwords: four neighbours as bytes, or two as words, beginning with every `stride`th pixel. Reads them
-  // all.
+  // Pixels of a block as dwords: four neighbours as bytes, which get data_flip, or two as words, beginning with every `stride`th
+  // pixel. Reads them all.
   void (*blocked_taps)(Dot dot, const uint8_t* x, int64_t stride, int64_t count, int32_t* y);
   // The points of the 6x6 pixels at `x`.
   void (*tile_input)(const uint8_t* x, int64_t row_bytes, int16_t* y, int64_t point_words);

@@ -1,10 +1,12 @@
-// The integer cores, written against the vectors of int_simd_*.h. Included once by each int_forms_*.cpp.
+// The integer cores, written against the vectors of int_simd_*.h. Included once by each int_forms_*.cpp, after int_cores_neon.h
+// where that has some of them.
 #pragma once
 
 #include <cstring>
 
 namespace orknn::sim::kernels::ORKNN_INT_FORM {
 
+#if !defined(ORKNN_INT_NEON)
 template <Dot kDot, int kRows, int kVectors>
 ORKNN_SIMD void sum_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth,
                          I32 (&sum)[kRows][kVectors]) {
@@ -19,6 +21,7 @@ ORKNN_SIMD void sum_tile(const int32_t* a, const std::byte* b, const int64_t* of
     }
   }
 }
+#endif
 
 template <Dot kDot, int kRows, int kVectors>
 ORKNN_SIMD void sub_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth, int32_t* sums) {
@@ -554,6 +557,11 @@ static void interleave(const IntInterleave& p) {
     interleave_scalar(p, 0);
 }
 static void expand(const IntExpand& p) { expand_scalar(p); }
+#elif defined(ORKNN_INT_NEON)
+static void interleave(const IntInterleave& given) {
+  const IntInterleave p = given;
+  p.wide ? interleave_wide(p) : p.words ? interleave_words(p) : interleave_bytes(p);
+}
 #else
 static void interleave(const IntInterleave& given) {
   const IntInterleave p = given;
@@ -633,7 +641,7 @@ template <class T>
 ORKNN_SIMD void pad_fill(T* y, int64_t begin, int64_t end, T fill) {
   for (int64_t i = begin; i < end; ++i) y[i] = fill;
 }
-#else
+#elif !defined(ORKNN_INT_NEON)
 template <class T>
 ORKNN_SIMD void pad_fill(T* y, int64_t begin, int64_t end, T fill) {
   for (int64_t i = begin; i < end; i += 16) {
@@ -747,7 +755,7 @@ static void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t c
   else
     lookup_scalar(x, table, y, count);
 }
-#else
+#elif !defined(ORKNN_INT_NEON)
 static void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) { lookup_scalar(x, table, y, count); }
 #endif
 
@@ -758,7 +766,7 @@ static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count)
     y[i] = larger ? x[i] : y[i];
   }
 }
-#else
+#elif !defined(ORKNN_INT_NEON)
 static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count) {
   for (int64_t i = 0; i < count; i += 32) {
     const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)),
@@ -779,6 +787,9 @@ namespace orknn::sim::kernels::ORKNN_INT_FORM {
 extern const IntForms kIntForms;
 const IntForms kIntForms = {
     .has_bytes = kHasBytes,
+#if defined(ORKNN_INT_NEON)
+    .data_flip = kDataFlip,
+#endif
     .tile = tile,
     .row = row,
 #if defined(ORKNN_INT_PRODUCT)

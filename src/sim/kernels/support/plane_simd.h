@@ -137,7 +137,7 @@ static void depthwise_rows(const DepthwiseRows& d) {
   int64_t vecs = divide_up(d.columns, Vec::kWidth);
   int64_t column = 0;
   if (d.three) {
-#if defined(ORKNN_FORM_AVX512)
+#if defined(ORKNN_FORM_32_REGISTERS)
     for (; vecs >= 4; vecs -= 4, column += 4 * Vec::kWidth) depthwise_three<4>(d, column);
     if (vecs == 3)
       depthwise_three<3>(d, column);

@@ -1,5 +1,5 @@
 // The vector type of the form being compiled: `Vec` of Vec::kWidth floats and functions on it, in the namespace the macro
-// ORKNN_FORM names (portable, fused, avx2, avx512). Only the forms_*.cpp files include this.
+// ORKNN_FORM names (portable, fused, avx2, avx512, neon). Only the forms_*.cpp files include this.
 #pragma once
 
 #if defined(ORKNN_FORM_AVX512)
@@ -8,6 +8,9 @@
 #elif defined(ORKNN_FORM_AVX2)
 #define ORKNN_FORM avx2
 #include "sim/kernels/support/simd_avx2.h"
+#elif defined(ORKNN_FORM_NEON)
+#define ORKNN_FORM neon
+#include "sim/kernels/support/simd_neon.h"
 #else
 #if defined(ORKNN_FORM_FUSED)
 #define ORKNN_FORM fused
@@ -15,6 +18,10 @@
 #define ORKNN_FORM portable
 #endif
 #include "sim/kernels/support/simd_portable.h"
+#endif
+
+#if defined(ORKNN_FORM_AVX512) || defined(ORKNN_FORM_NEON)
+#define ORKNN_FORM_32_REGISTERS
 #endif
 
 #if defined(ORKNN_FORM_AVX512) || defined(ORKNN_FORM_AVX2)

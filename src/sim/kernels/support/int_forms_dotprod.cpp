@@ -1,0 +1,9 @@
+// The integer cores with NEON and its dot products of signed bytes; compiled with their flags and run only where the
+// machine has them.
+#if defined(__aarch64__)
+#define ORKNN_INT_FORM int_dotprod
+#define ORKNN_INT_SDOT
+#include "sim/kernels/support/int_cores_neon.h"
+
+#include "sim/kernels/support/int_forms_body.h"
+#endif
