@@ -1,17 +1,25 @@
-"""The libraries built for 64-bit and 32-bit ARM, run by qemu: the ABI of the headers, and the same bytes as on this machine. `make test-cross`
-builds them first; without these builds the tests are skipped."""
+"""The libraries built for 64-bit and 32-bit ARM, run by qemu: the ABI of the headers, and the same bytes as on this machine in every form of the
+kernels. `make test-cross` builds them first; without these builds the tests are skipped."""
 
 import os
 import shutil
+import subprocess
 
 import pytest
 from library import BUILD, FOREIGN_NAMES, FORMER_NAMES, ROOT, build_model, exported, own_functions, published_functions, run
 
 # preset: (emulator, folder of its C library)
 PROCESSORS = {"aarch64": ("qemu-aarch64", "/usr/aarch64-linux-gnu"), "armhf": ("qemu-arm", "/usr/arm-linux-gnueabihf")}
+# What the processors that qemu knows have of the forms of the kernels; programs for 32 bits have one.
+FORMS = {
+    ("aarch64", "max"): ("portable", "neon", "dotprod", "i8mm"),
+    ("aarch64", "cortex-a76"): ("portable", "neon", "dotprod"),
+    ("aarch64", "cortex-a72"): ("portable", "neon"),
+    ("armhf", "max"): ("portable",),
+}
 # Programs of tests/capi that are called with a model and the value of every input byte, and print everything they get.
 PROGRAMS = ("basic", "ways")
-# Results of integer networks are the same whatever computes them; floats are those of the portable kernels.
+# Results of integer networks are the same whatever computes them; floats are compared in the portable form.
 NETWORKS = {
     "int8": ("rk3588", True),
     "float16": ("rk3588", False),
@@ -27,8 +35,12 @@ def emulated(request):
     folder = ROOT / "build" / request.param
     if not (folder / "librknnrt.so").exists() or not shutil.which(emulator):
         pytest.skip(f"needs {folder} and {emulator}: make test-cross")
-    call = lambda program, *arguments: run(emulator, "-L", libraries, folder / program, *arguments)
+
+    def call(program, *arguments, form="portable"):
+        return run(emulator, "-L", libraries, folder / program, *arguments, env=os.environ | {"ORKNN_ISA": form})
+
     call.folder = folder
+    call.forms = FORMS[request.param, "max"]
     return call
 
 
@@ -53,7 +65,9 @@ def test_exported_names(emulated, name):
 @pytest.mark.parametrize("network", NETWORKS)
 def test_same_bytes_as_here(emulated, networks, program, network):
     here = run(BUILD / f"capi_{program}", networks[network], 100, env=os.environ | {"ORKNN_ISA": "portable"})
-    assert emulated(f"capi_{program}", networks[network], 100) == here
+    is_float = network == "float16"
+    for form in ("portable",) if is_float else emulated.forms:
+        assert emulated(f"capi_{program}", networks[network], 100, form=form) == here, form
     assert "output 0" in here
 
 
@@ -63,3 +77,21 @@ def test_operator_of_a_program(emulated, networks):
     here = run(BUILD / "capi_custom", *words, env=os.environ | {"ORKNN_ISA": "portable"})
     assert emulated("capi_custom", *words) == here
     assert "computed 1 times" in here and "output 0" in here
+
+
+@pytest.mark.parametrize(("preset", "model"), FORMS)
+def test_choice_of_the_form(preset, model):
+    """The form is chosen by what the processor says it has; the warning about one that nothing has lists all that are there."""
+    emulator, libraries = PROCESSORS[preset]
+    program = ROOT / "build" / preset / "orknn_sim_tests"
+    if not program.exists() or not shutil.which(emulator):
+        pytest.skip(f"needs {program} and {emulator}: make test-cross")
+    done = subprocess.run(
+        [emulator, "-L", libraries, "-cpu", model, program, "--gtest_filter=IntKernels.FormsOfMaps"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"ORKNN_ISA": "none"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    forms = FORMS[preset, model]
+    assert f"{forms[-1]} is used; expected one of {', '.join(forms)}\n" in done.stdout + done.stderr
