@@ -208,8 +208,14 @@ void set_stage(ir::Node& node, DType dtype) {
   node.attributes.set("y_type", static_cast<int64_t>(dtype));
 }
 
+// A file of bench/shapes; ORKNN_SHAPES says where they are on machines without the sources.
+std::ifstream shapes(const std::string& file) {
+  const char* folder = std::getenv("ORKNN_SHAPES");
+  return std::ifstream(std::string(folder ? folder : ORKNN_SHAPES_DIR) + "/" + file);
+}
+
 std::vector<std::vector<std::string>> rows(const std::string& file) {
-  std::ifstream in(std::string(ORKNN_SHAPES_DIR) + "/" + file);
+  std::ifstream in = shapes(file);
   std::vector<std::vector<std::string>> result;
   for (std::string line; std::getline(in, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -222,7 +228,7 @@ std::vector<std::vector<std::string>> rows(const std::string& file) {
 
 // Graphs as text, apart by empty lines.
 std::vector<ir::Graph> graphs(const std::string& file) {
-  std::ifstream in(std::string(ORKNN_SHAPES_DIR) + "/" + file);
+  std::ifstream in = shapes(file);
   std::vector<ir::Graph> result;
   std::string text;
   for (std::string line; in;) {
