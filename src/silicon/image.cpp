@@ -31,10 +31,12 @@ class ImageMaker {
       : program_(program), ops_(ops), cube_of_(program.graph.tensor_count(), -1) {}
 
   Result<Image> make() {
-    for (size_t i = 0; i < program_.tasks.size(); ++i) {
-      lowered_.push_back(lower(program_, node(i), ops_));
-      if (lowered_[i].has_streams()) claim(lowered_[i]);
-    }
+    lowered_.resize(program_.tasks.size());
+    ThreadPool::shared().parallel_for(static_cast<int64_t>(lowered_.size()), 1, [&](int64_t begin, int64_t end) {
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) lowered_[i] = lower(program_, node(i), ops_);
+    });
+    for (LoweredNode& l : lowered_)
+      if (l.has_streams()) claim(l);
     image_.steps.resize(lowered_.size());
     for (size_t i = 0; i < lowered_.size(); ++i)
       if (!lowered_[i].has_streams()) join_or_cut(i);
@@ -244,6 +246,11 @@ class ImageMaker {
     return range;
   }
   void place_operands() {
+    size_t bytes = 0;
+    for (const LoweredNode& l : lowered_)
+      bytes += aligned_up(l.operands.weights.size()) + aligned_up(l.operands.bias.size()) +
+               (l.host ? aligned_up(l.host->bias.size() * sizeof(int32_t)) : 0);
+    operands_.reserve(bytes);
     for (size_t i = 0; i < lowered_.size(); ++i) {
       LoweredNode& l = lowered_[i];
       ImageStep& s = image_.steps[i];
@@ -251,7 +258,7 @@ class ImageMaker {
       if (!l.operands.weights.empty()) s.weights = keep(l.operands.weights);
       if (!l.operands.bias.empty()) s.bias = keep(l.operands.bias);
       if (l.host) s.host_bias = keep(std::as_bytes(std::span(l.host->bias)));
-      l.operands = {};
+      l.operands = {};  // so that weights are there only once
     }
   }
 
@@ -426,6 +433,9 @@ Result<Image> make_image(const format::Program& program, const OpSet& ops) { ret
 
 std::vector<std::byte> encode_image(const Image& image) {
   format::ByteWriter out;
+  constexpr size_t kMostOfAStep = 512;
+  out.bytes().reserve(image.operands.size() + image.words.size() * 8 +
+                      (image.steps.size() + image.cubes.size() + 1) * kMostOfAStep);
   out.put(kImageVersion);
   out.put(image.feature_bytes);
   out.put(static_cast<uint64_t>(image.operands.size()));

@@ -12,11 +12,9 @@ namespace orknn::silicon {
 namespace {
 using namespace ir;
 
-// float16 elements of a constant, however the file holds them.
-std::optional<TensorData> half_constant(const Lowering& l, size_t input) {
+const TensorData* half_constant(const Lowering& l, size_t input) {
   const TensorData* value = l.constant(input);
-  if (!value || value->dtype() != DType::Float16) return std::nullopt;
-  return convert(value->view(), DType::Float16);
+  return value && value->dtype() == DType::Float16 ? value : nullptr;
 }
 
 uint16_t half_of(double v) { return float_to_half(static_cast<float>(v)); }
@@ -124,7 +122,7 @@ bool is_half_result(Lowering& l) {
 
 bool lower_conv(Lowering& l) {
   if (!is_half_result(l) || !set_cubes(l, Precision::Half)) return false;
-  const std::optional<TensorData> weights = half_constant(l, 1);
+  const TensorData* weights = half_constant(l, 1);
   if (!weights) return l.refuse("its weights are computed");
   std::optional<ConvForm> form = conv_form(l, weights->dims());
   if (!form) return false;
@@ -136,7 +134,7 @@ bool lower_conv(Lowering& l) {
 
 // Products with a constant matrix, `turned`: [columns, depth].
 bool lower_product(Lowering& l, bool turned, double bias_factor) {
-  const std::optional<TensorData> weights = half_constant(l, 1);
+  const TensorData* weights = half_constant(l, 1);
   if (!weights || weights->dims().size() != 2) return l.refuse("its right matrix is computed or not a single one");
   const int64_t depth = weights->dims()[turned ? 1 : 0], columns = weights->dims()[turned ? 0 : 1];
   if (!is_half_result(l) || !set_rows(l, depth, columns, Precision::Half)) return false;
