@@ -26,6 +26,11 @@ struct EngineComparison {
   std::string first_different;          // name of the tensor
   std::vector<LayerComparison> layers;  // one per task of the program
 };
+// Counts how elements of two tensors of one type and shape differ; floats may differ by `allowed`, per element or none, besides
+// one unit.
+void compare_elements(const ir::TensorView& a, const ir::TensorView& b, const std::vector<double>& allowed,
+                      LayerComparison& layer);
+
 // Runs the model on both engines, which `feed` gives the same inputs. Every layer is judged alone: where a float layer's results
 // are not those of the simulator, later layers of the streams continue with the simulator's.
 //
