@@ -1,6 +1,6 @@
 # The two commands: `make demo` shows the whole flow on a bundled network, `make test` runs every test.
 # Both install what they need (Debian packages with root or sudo, a .venv) and build. See README.md.
-.PHONY: demo test test-readers test-mutations test-sanitized test-cross build venv bench clean format
+.PHONY: demo test test-readers test-mutations test-threads test-sanitized test-cross build venv bench clean format
 
 demo: venv
 	scripts/demo
@@ -15,6 +15,11 @@ test-readers:
 # 300,000 models that parse but are wrong in meaning, through every stage under the sanitizers.
 test-mutations:
 	scripts/test mutations
+
+# The runtime and rknn_server under the thread sanitizer, then under the address and undefined-behaviour sanitizers: 16 threads x 4 contexts x
+# 10,000 calls, the tests of threads, forks, background runs and the protocol, and every test of the server.
+test-threads:
+	scripts/test threads
 
 # The C++ tests under the address and undefined-behaviour sanitizers.
 test-sanitized:

@@ -1,4 +1,4 @@
-# orknn_sim_tests: the tests of the simulator's kernels and executor for another processor, run by an emulator (tests/test_cross.py).
+# orknn_sim_tests: the tests of the simulator's kernels and executor for another processor, run by an emulator (scripts/test cross).
 # GoogleTest has no library for it; Debian's libgtest-dev brings the sources.
 set(ORKNN_GOOGLETEST /usr/src/googletest/googletest CACHE PATH "sources of GoogleTest, for cross builds")
 if(ORKNN_TESTS AND EXISTS ${ORKNN_GOOGLETEST}/src/gtest-all.cc)
@@ -6,7 +6,7 @@ if(ORKNN_TESTS AND EXISTS ${ORKNN_GOOGLETEST}/src/gtest-all.cc)
   target_include_directories(orknn_gtest SYSTEM PUBLIC ${ORKNN_GOOGLETEST}/include PRIVATE ${ORKNN_GOOGLETEST})
   target_link_libraries(orknn_gtest PUBLIC Threads::Threads)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/sim/*_test.cpp)
-  add_executable(orknn_sim_tests ${sources} ${PROJECT_SOURCE_DIR}/tests/cpp/executor_test.cpp)
+  add_executable(orknn_sim_tests ${sources})
   target_include_directories(orknn_sim_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests/cpp)
   target_link_libraries(orknn_sim_tests PRIVATE orknn_sim orknn_gtest orknn_options)
   target_compile_options(orknn_sim_tests PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -7,10 +7,14 @@ import pathlib
 import re
 import subprocess
 
+import rknn
 from rknn.api import RKNN
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build" / "release"
+# `make test-threads` gives the folder of a build with a sanitizer; its C programs and its server are then tested.
+OTHER_BUILD = os.environ.get("ORKNN_TEST_BUILD")
+BUILD = ROOT / (OTHER_BUILD or "build/release")
+SERVER = (BUILD if OTHER_BUILD else pathlib.Path(rknn.__file__).parent / "bin") / "rknn_server"
 MODELS = ROOT / "examples" / "models"
 
 # Names of earlier releases that old programs may still be linked with.
@@ -49,13 +53,13 @@ def exported(library):
 
 def build_model(path, platform, quantize, network="shapes"):
     """One of the bundled networks as a .rknn: the classifier of 64 x 64 pictures, "shapes", or the detector, "boxes"."""
-    rknn = RKNN()
-    rknn.config(target_platform=platform, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
-    assert rknn.load_onnx(str(MODELS / f"{network}.onnx")) == 0
+    api = RKNN()
+    api.config(target_platform=platform, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
+    assert api.load_onnx(str(MODELS / f"{network}.onnx")) == 0
     pictures = sorted(str(p) for p in (MODELS / "pictures").glob("shape_*.png" if network == "shapes" else "boxes_*.png"))[:10]
-    assert rknn.build(do_quantization=quantize, dataset=pictures if quantize else None) == 0
-    assert rknn.export_rknn(os.fspath(path)) == 0
-    rknn.release()
+    assert api.build(do_quantization=quantize, dataset=pictures if quantize else None) == 0
+    assert api.export_rknn(os.fspath(path)) == 0
+    api.release()
     return path
 
 

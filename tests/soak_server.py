@@ -180,10 +180,10 @@ class Faults:
 
 class Server:
     def __init__(self, folder, clients):
-        import rknn
+        from library import SERVER
 
         self.folder, self.clients, self.tcp = folder, clients, "127.0.0.1:0"
-        self.program = pathlib.Path(rknn.__file__).parent / "bin" / "rknn_server"
+        self.program = SERVER
         self.start()
 
     def start(self):

@@ -29,12 +29,6 @@ def expected(model):
     return run(BUILD / "capi_basic", model, 100)
 
 
-def test_many_threads_share_contexts(tmp_path):
-    """A small count of what `make test-threads` does in full under the sanitizers."""
-    lines = run(BUILD / "capi_stress", build_model(tmp_path / "m.rknn", "rk3588", True), 100, 40).splitlines()
-    assert lines[0] == "16 threads, 4 contexts, 100 calls each: 0 wrong"
-
-
 def pkg_config(prefix, *arguments):
     return run("pkg-config", *arguments, env=os.environ | {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}).split()
 

@@ -9,45 +9,17 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 
 import numpy as np
 import pytest
-import rknn
 from conftest import picture
 from faulty_proxy import Proxy, with_flipped_bit
+from library import SERVER
 from rknn.api import RKNN
 from rknnlite.api import RKNNLite
+from running_server import Server
 
-PROGRAM = pathlib.Path(rknn.__file__).parent / "bin" / "rknn_server"
 STARS = "*" * 25
-
-
-class Server:
-    """A running rknn_server; `address` is where it listens."""
-
-    def __init__(self, *options, platform="rk3588", listen="127.0.0.1:0", name="board-1"):
-        words = [PROGRAM, "--platform", platform, "--listen", listen, "--name", name, "--http", "127.0.0.1:0", *options]
-        self.process = subprocess.Popen([str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.process.stdout.readline()
-        line = self.process.stdout.readline()
-        assert " at " in line, line + self.process.stderr.read()
-        self.address = re.search(r" at (\S+?),? ", line)[1]
-        self.page = re.search(r"http://\S+/", line)[0]
-
-    def status(self):
-        with urllib.request.urlopen(self.page + "status.json", timeout=10) as reply:
-            return json.load(reply)
-
-    def wait_for(self, what, seconds=10):
-        end = time.monotonic() + seconds
-        while not what(self.status()):
-            assert time.monotonic() < end, self.status()
-            time.sleep(0.05)
-
-    def kill(self, how=signal.SIGKILL):
-        self.process.send_signal(how)
-        return self.process.wait(10)
 
 
 @pytest.fixture
@@ -159,11 +131,11 @@ def test_several_devices_need_a_name(devices, model, capfd):
 
 
 def test_a_key_is_needed_where_others_can_come(devices, model, tmp_path, monkeypatch, capfd):
-    done = subprocess.run([PROGRAM, "--platform", "rk3588", "--listen", "0.0.0.0:0"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([SERVER, "--platform", "rk3588", "--listen", "0.0.0.0:0"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 1 and "needs a key" in done.stderr
     key, other = tmp_path / "key", tmp_path / "other"
     for file in (key, other):
-        assert subprocess.run([PROGRAM, "--make-key", file], timeout=30).returncode == 0 and file.stat().st_mode & 0o777 == 0o600
+        assert subprocess.run([SERVER, "--make-key", file], timeout=30).returncode == 0 and file.stat().st_mode & 0o777 == 0o600
     server = devices("--key", key, listen="0.0.0.0:0")
     place = "127.0.0.1:" + server.address.rpartition(":")[2]
     api = RKNN()
@@ -397,7 +369,7 @@ def test_faults_of_the_network(devices, model, monkeypatch, kind, capfd):
 
 
 def test_options_that_cannot_be(tmp_path):
-    run = lambda *words: subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=30)
+    run = lambda *words: subprocess.run([SERVER, *map(str, words)], capture_output=True, text=True, timeout=30)
     for words, text in [
         ((), "--platform is missing"),
         (("--platform", "rk9999"), "rk9999"),
