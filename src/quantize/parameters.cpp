@@ -67,7 +67,12 @@ std::optional<QuantParams> ParameterChoice::own_parameters(TensorId t, std::stri
   if (!statistics) return std::nullopt;
   // What leaves the network is not clipped: the rare large value may be the one that counts.
   const Algorithm algorithm = leaves_[index_of(t)] ? Algorithm::Normal : options_.algorithm;
-  return parameters(calibration_.range(tensor.name, *statistics, algorithm, format_of(options_, tensor.name).bits()));
+  const NumberFormat& format = format_of(options_, tensor.name);
+  const Range range = calibration_.range(tensor.name, *statistics, algorithm, format.bits());
+  // 16 bits have some to spare for values that the samples do not show, which cost most where they leave the network.
+  const bool spare = format.bits() > 8 && !format.power_of_two && !graph_.is_input(t);
+  const double room = !spare ? 1 : leaves_[index_of(t)] ? 4 : 2;
+  return parameters({room * range.low, room * range.high});
 }
 
 // [0, 1] by its function, but scores that stay below on all samples would live in a part of the 255 steps. What leaves the

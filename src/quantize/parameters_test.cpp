@@ -200,6 +200,27 @@ TEST(Parameters, SmallScoresKeepTheirSteps) {
       << "twice " << statistics->statistics.at("g").max() << " is held by it, not by half of it";
 }
 
+// 16 bits have some to spare for values that the samples do not show, 8 bits have not.
+TEST(Parameters, SixteenBitsKeepRoom) {
+  for (const char* name : {"w8a8", "w16a16i"}) {
+    Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  %w: float32[1,2,1,1] = const {0.5, 0.25}
+  %y = Conv(%x, %w)
+})");
+    QuantizeOptions options;
+    const auto format = number_format(name);
+    ASSERT_TRUE(format);
+    options.format = *format;
+    auto statistics = calibrated(graph, run_on({1, 2, 4, 4}), options);
+    ASSERT_TRUE(statistics) << statistics.status().to_string();
+    const double largest = statistics->statistics.at("y").max(), fed = statistics->statistics.at("x").max();
+    ASSERT_TRUE(quantize(graph, ops::builtin_ops(), *statistics, options));
+    const auto held = [&](TensorId t) { return graph.tensor(t).quant->max[0]; };
+    EXPECT_NEAR(held(graph.outputs()[0]), options.format.bits() == 16 ? 4 * largest : largest, 1e-3 * largest) << name;
+    EXPECT_NEAR(held(graph.inputs()[0]), fed, 1e-3 * fed) << name;
+  }
+}
+
 // The optimizer folds constants; at level 0 and above a size it leaves them.
 TEST(Parameters, LayersOfConstantDataStayInFloat) {
   for (const char* layer :
