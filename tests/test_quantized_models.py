@@ -209,7 +209,7 @@ def test_groups_are_finer_than_channels(make_onnx, tmp_path):
     assert error("layer") > 2 * error("channel") and error("channel") > error("group64") > error("group32")
 
 
-def test_gdq_looks_at_the_samples(make_onnx, tmp_path):
+def test_gdq_looks_at_the_samples(make_onnx, tmp_path, openrknn):
     """Inputs that go together: errors of single weights can make up for each other, nearest integers cannot."""
     r = np.random.default_rng(11)
     mix = r.standard_normal((64, 8)) / 3
@@ -242,6 +242,12 @@ def test_gdq_looks_at_the_samples(make_onnx, tmp_path):
             quantized_method=method, quantized_algorithm="mmse"
         ), method
     assert error() == error(quantized_algorithm="gdq") < error(quantized_algorithm="normal")  # the default
+    # What it gained on samples held back is told, and fitting weights is a step that can be left out.
+    analyse = ("analyse", path, "-t", "rk3576", "--dtype", "w4a16", "--dataset", str(tmp_path / "dataset.txt"))
+    name, gain, without, kept = openrknn(*analyse).stdout.splitlines()[1].split()
+    assert (name, kept) == ("round_adaptively", "kept") and float(gain) < 0.5 * float(without)
+    assert error(disable_rules=["round_adaptively"]) == error(quantized_algorithm="mmse")
+    assert "round_adaptively" not in openrknn(*analyse, "--disable-rules", "round_adaptively").stdout
 
 
 def test_biases_take_back_what_weight_only_rounding_does_to_means(make_onnx, tmp_path):

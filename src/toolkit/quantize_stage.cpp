@@ -299,15 +299,19 @@ Status lower_large_layers(const BuildOptions& options, const std::string& datase
 constexpr double kCollapsedCosine = 0.9, kUsableCosine = 0.95;
 constexpr size_t kRescueSamples = 4;  // per trial: nobody asked for a search, it has to be short
 
+void trace_gains(const std::vector<StepGain>& gains, passes::Trace& trace) {
+  for (const StepGain& g : gains)
+    trace.add(quantize::kTrySteps.name,
+              fmt::format("{} is {}: on samples held back the worst output loses {:.6f} with it, {:.6f} without", g.step,
+                          g.kept ? "kept" : "left out", g.with, g.without));
+}
+
 // Leaves out the steps that samples speak against. Returns the cosine that the worst output can be expected to keep, if it was
 // measured.
 Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated& stage, const Samples& samples,
                                         size_t trial_samples) {
   ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, samples, trial_samples));
-  for (const StepGain& g : chosen.gains)
-    stage.trace.add(quantize::kTrySteps.name,
-                    fmt::format("{} is {}: on samples held back the worst output loses {:.6f} with it, {:.6f} without", g.step,
-                                g.kept ? "kept" : "left out", g.with, g.without));
+  trace_gains(chosen.gains, stage.trace);
   stage.choices = std::move(chosen.choices);
   stage.step_gains = std::move(chosen.gains);
   return chosen.expected_cosine;
@@ -422,18 +426,29 @@ Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized
     choices.group = std::stoi(config.quantized_method.substr(group.size()));
   if (stored && !stored->float_layers.empty())
     choices.keep = [&](std::string_view output) { return stored->float_layers.contains(output); };
-  choices.fit_to_samples = config.quantized_algorithm == "gdq" || config.quantized_algorithm == "adaround";
-  choices.search_scales = choices.fit_to_samples || config.quantized_algorithm == "mmse";
-  std::optional<Samples> samples;
+  const size_t first_line = quantized.trace.entries.size();
   choices.steps = step_options(config);
-  const bool corrects_bias = choices.steps.runs(quantize::kCorrectBias.name, quantize::kCorrectBias.min_level);
+  const auto takes = [&](const quantize::Step& step) { return choices.steps.runs(step.name, step.min_level); };
+  const bool adapts = config.quantized_algorithm == "gdq" || config.quantized_algorithm == "adaround";
+  choices.fit_to_samples = adapts && takes(quantize::kRoundAdaptively);
+  choices.search_scales = adapts || config.quantized_algorithm == "mmse";
+  std::optional<Samples> samples;
+  const bool corrects_bias = takes(quantize::kCorrectBias);
   if (choices.fit_to_samples || (corrects_bias && !dataset.empty())) {
     ORKNN_TRY_ASSIGN(samples, open_samples(options, dataset, quantized));
     choices.samples = samples->size();
     choices.run = runner(options, *samples);
+    if (takes(quantize::kTrySteps)) {
+      ORKNN_TRY_ASSIGN(WeightStepChoice chosen,
+                       choose_weight_steps(options, quantized, choices, *samples, CalibrationRequest::kTrialSamples));
+      choices = std::move(chosen.choices);
+      trace_gains(chosen.gains, quantized.trace);
+      quantized.step_gains = std::move(chosen.gains);
+    }
   }
   choices.trace = &quantized.trace;
   ORKNN_TRY(quantize::round_weights_only(quantized.network.graph, quantized.op_set(), choices).status());
+  log_steps(quantized.trace, first_line);
   for (ir::Graph& other : quantized.network.other_shapes) {
     ORKNN_TRY_ASSIGN(other, with_shapes_of(quantized.network.graph, quantized.reference, other, quantized.op_set()));
   }

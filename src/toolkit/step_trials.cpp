@@ -60,14 +60,15 @@ class StepSearch {
     return {};
   }
 
-  // No output keeps less with `a` than with `b`.
-  static bool keeps_all(const Losses& a, const Losses& b) {
+  // Every output that is not good enough in any case keeps more with `a` than with `b`, by more than chance: other samples must
+  // not lose by the choice.
+  static bool surely_better(const Losses& a, const Losses& b) {
     for (size_t i = 0; i < a.mean.size(); ++i)
-      if (a.mean[i] > std::max(b.mean[i], kGoodEnough)) return false;
+      if (a.mean[i] > kGoodEnough && !surely_loses_less(a, b, i)) return false;
     return true;
   }
 
-  // Adaptive rounding with its own ranges and with the whole ones: the better of those that no output loses by, else neither.
+  // Adaptive rounding with its own ranges and with the whole ones: the better of those that all outputs gain by, else neither.
   Status try_rounding(quantize::Algorithm own_ranges) {
     quantize::QuantizeOptions best = current_;
     Losses least = losses_, tried;
@@ -76,7 +77,7 @@ class StepSearch {
       rounded.adaptive_rounding = true;
       rounded.algorithm = ranges;
       ORKNN_TRY_ASSIGN(tried, measure(rounded));
-      if (!keeps_all(tried, losses_) || tried.worst_mean() > least.worst_mean()) continue;
+      if (!surely_better(tried, losses_) || tried.worst_mean() > least.worst_mean()) continue;
       best = std::move(rounded);
       least = tried;
     }
@@ -105,7 +106,75 @@ class StepSearch {
   GoldenOutputs golden_;
   std::map<Calibrating, std::unique_ptr<Trials>> trials_;
 };
+
+// Weights that each half of the samples fits, judged by the other half.
+class WeightTrials {
+ public:
+  WeightTrials(const BuildOptions& options, const Stage& stage, const Samples& samples, size_t trial_samples)
+      : options_(options), stage_(stage), samples_(samples), most_(trial_samples) {}
+
+  Result<Losses> measure(quantize::WeightOnlyOptions choices) {
+    if (golden_.empty()) ORKNN_TRY(find_golden(stage_.network.graph, samples_, samples_.size(), golden_));
+    const size_t half = samples_.size() / 2, rest = samples_.size() - half;
+    choices.steps.dump = {};  // trials are not the network that is built
+    choices.trace = nullptr;
+    Losses losses;
+    for (const bool first : {true, false}) {
+      const size_t from = first ? 0 : half, judged = first ? half : 0;
+      const Samples fitting = samples_.without_first(from);
+      choices.samples = first ? half : rest;
+      if (choices.run)
+        choices.run = [&](const ir::Graph& graph, size_t count, const quantize::Observe& observe) {
+          return fitting.run(graph, DType::Float32, count, observe);
+        };
+      ir::Graph rounded = stage_.network.graph;
+      ORKNN_TRY(quantize::round_weights_only(rounded, stage_.op_set(), choices).status());
+      ORKNN_TRY(judge(rounded, samples_, judged, std::min(first ? rest : half, most_), golden_, losses));
+      options_.report("TryingSteps", ++tried_, kMostTrials);
+    }
+    summarize(losses);
+    return losses;
+  }
+
+ private:
+  static constexpr int64_t kMostTrials = 6;
+  const BuildOptions& options_;
+  const Stage& stage_;
+  const Samples& samples_;
+  const size_t most_;
+  GoldenOutputs golden_;
+  int64_t tried_ = 0;
+};
 }  // namespace
+
+Result<WeightStepChoice> choose_weight_steps(const BuildOptions& options, const Stage& stage, quantize::WeightOnlyOptions choices,
+                                             const Samples& samples, size_t trial_samples) {
+  WeightStepChoice chosen{std::move(choices), {}};
+  if (samples.size() < Trials::kEnoughToSplit || !chosen.choices.run) return chosen;
+  WeightTrials trials(options, stage, samples, trial_samples);
+  ORKNN_TRY_ASSIGN(Losses losses, trials.measure(chosen.choices));
+  const auto try_without = [&](const quantize::Step& step, quantize::WeightOnlyOptions without) -> Status {
+    ORKNN_TRY_ASSIGN(Losses other, trials.measure(without));
+    const bool kept = other.worst_mean() >= kClearly * losses.worst_mean();
+    chosen.gains.push_back({std::string(step.name), losses.worst_mean(), other.worst_mean(), kept});
+    if (kept) return {};
+    chosen.choices = std::move(without);
+    losses = std::move(other);
+    return {};
+  };
+  if (chosen.choices.fit_to_samples) {
+    quantize::WeightOnlyOptions without = chosen.choices;
+    without.fit_to_samples = false;
+    if (!without.steps.runs(quantize::kCorrectBias.name, quantize::kCorrectBias.min_level)) without.run = {};
+    ORKNN_TRY(try_without(quantize::kRoundAdaptively, std::move(without)));
+  }
+  if (!chosen.choices.fit_to_samples && chosen.choices.run) {
+    quantize::WeightOnlyOptions without = chosen.choices;
+    without.run = {};
+    ORKNN_TRY(try_without(quantize::kCorrectBias, std::move(without)));
+  }
+  return chosen;
+}
 
 Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
                                 size_t trial_samples) {

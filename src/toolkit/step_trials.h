@@ -2,6 +2,7 @@
 // back from calibration.
 #pragma once
 
+#include "quantize/weight_only.h"
 #include "toolkit/trials.h"
 
 namespace orknn::toolkit {
@@ -13,10 +14,18 @@ struct StepChoice {
 };
 
 // `stage` has its network and choices, but no calibration yet. Too few samples to hold any back: the choices stay as they are.
-// adaround never loses to normal: it is taken with its own ranges or with those of normal, whichever keeps more, as long as no
-// output keeps less than with normal.
+// adaround never loses to normal: it is taken with its own ranges or with those of normal, whichever keeps more, as long as
+// every output gains by more than chance.
 Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
                                 size_t trial_samples);
+
+// The same for formats in which only weights are integers: fitting weights to samples, or else correcting biases.
+struct WeightStepChoice {
+  quantize::WeightOnlyOptions choices;
+  std::vector<StepGain> gains;
+};
+Result<WeightStepChoice> choose_weight_steps(const BuildOptions& options, const Stage& stage, quantize::WeightOnlyOptions choices,
+                                             const Samples& samples, size_t trial_samples);
 
 // A line per step for people.
 std::string step_table(const std::vector<StepGain>& gains);

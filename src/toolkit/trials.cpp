@@ -15,14 +15,19 @@ double mean_of(const std::vector<double>& list) {
   return list.empty() ? 0 : std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
 }
 
+// Of the average; needs two values.
+double standard_error(const std::vector<double>& list) {
+  const double count = static_cast<double>(list.size()), mean = mean_of(list);
+  double squares = 0;
+  for (double v : list) squares += (v - mean) * (v - mean);
+  return std::sqrt(squares / (count - 1) / count);
+}
+
 // The average of these and twice its standard error. Of very few samples, the worst.
 double expected_loss(const std::vector<double>& losses) {
   constexpr size_t kEnoughToEstimate = 4;
   if (losses.size() < kEnoughToEstimate) return losses.empty() ? 0 : *std::max_element(losses.begin(), losses.end());
-  const double count = static_cast<double>(losses.size()), mean = mean_of(losses);
-  double squares = 0;
-  for (double loss : losses) squares += (loss - mean) * (loss - mean);
-  return mean + 2 * std::sqrt(squares / (count - 1) / count);
+  return mean_of(losses) + 2 * standard_error(losses);
 }
 
 double largest(const std::vector<double>& list) { return list.empty() ? 0 : *std::max_element(list.begin(), list.end()); }
@@ -50,12 +55,59 @@ class OutputRecorder {
 };
 }  // namespace
 
+bool surely_loses_less(const Losses& a, const Losses& b, size_t i) {
+  std::vector<double> gains = b.by_sample[i];
+  for (size_t k = 0; k < gains.size(); ++k) gains[k] -= a.by_sample[i][k];
+  const double gain = mean_of(gains);
+  return gain > 0 && (gains.size() < 2 || gain >= standard_error(gains));
+}
+
 double Losses::worst_mean() const { return largest(mean); }
 double Losses::worst_expected() const { return largest(expected); }
 
+Status find_golden(const Graph& graph, const Samples& samples, size_t count, GoldenOutputs& golden) {
+  const OutputRecorder recorder(graph);
+  size_t sample = 0;
+  return samples.run(
+      graph, DType::Float32, count,
+      [&](std::string_view name, const TensorView& value) { recorder.see(name, value, golden[sample]); },
+      [&](size_t) { ++sample; });
+}
+
+Status judge(const Graph& graph, const Samples& samples, size_t first, size_t count, const GoldenOutputs& golden,
+             Losses& losses) {
+  losses.by_sample.resize(graph.outputs().size());
+  const OutputRecorder recorder(graph);
+  std::vector<std::vector<float>> found;
+  size_t sample = first;
+  return samples.without_first(first).run(
+      graph, DType::Float32, count, [&](std::string_view name, const TensorView& value) { recorder.see(name, value, found); },
+      [&](size_t) {
+        for (size_t i = 0; i < losses.by_sample.size(); ++i) {
+          const Distance d = distance(golden.at(sample)[i], found[i]);
+          losses.by_sample[i].push_back(d.word.empty() ? 1 - d.cosine : 1);
+          losses.euclid = std::max(losses.euclid, d.word.empty() ? d.euclid : INFINITY);
+        }
+        ++sample;
+      });
+}
+
+void summarize(Losses& losses) {
+  for (const std::vector<double>& list : losses.by_sample) {
+    losses.mean.push_back(mean_of(list));
+    losses.expected.push_back(expected_loss(list));
+  }
+}
+
 Trials::Trials(const Graph& graph, const OpSet& ops, quantize::QuantizeOptions choices, const Samples& samples,
-               size_t most_samples, GoldenOutputs& golden)
-    : graph_(graph), ops_(ops), choices_(std::move(choices)), samples_(samples), most_samples_(most_samples), golden_(golden) {}
+               size_t most_samples, GoldenOutputs& golden, std::optional<quantize::NumberFormat> wider)
+    : graph_(graph),
+      ops_(ops),
+      choices_(std::move(choices)),
+      samples_(samples),
+      most_samples_(most_samples),
+      golden_(golden),
+      wider_(std::move(wider)) {}
 
 Status Trials::add_halves() {
   const size_t half = samples_.size() / 2, rest = samples_.size() - half;
@@ -99,41 +151,28 @@ Result<Graph> Trials::lower(const Trial& from, const quantize::QuantizeOptions& 
   return integers;
 }
 
-quantize::QuantizeOptions Trials::with_float(const LayerNames& float_layers) const {
+quantize::QuantizeOptions Trials::with_wide(const LayerNames& layers) const {
   quantize::QuantizeOptions choices = choices_;
-  choices.keep_float = [&](const Node&, std::string_view output) { return float_layers.contains(output); };
+  if (wider_)
+    for (const std::string& name : layers) choices.formats.insert_or_assign(name, *wider_);
+  else
+    choices.keep_float = [&](const Node&, std::string_view output) { return layers.contains(output); };
   return choices;
 }
 
-Result<Graph> Trials::quantized(const LayerNames& float_layers) { return lower(*trials_.front(), with_float(float_layers)); }
+Result<Graph> Trials::quantized(const LayerNames& wide_layers) { return lower(*trials_.front(), with_wide(wide_layers)); }
 
-Result<Losses> Trials::measure(const LayerNames& float_layers, Extent extent, double allowed) {
-  return measure(with_float(float_layers), extent, allowed);
+Result<Losses> Trials::measure(const LayerNames& wide_layers, Extent extent, double allowed) {
+  return measure(with_wide(wide_layers), extent, allowed);
 }
 
 Result<Losses> Trials::measure(const quantize::QuantizeOptions& choices, Extent extent, double allowed) {
-  std::vector<std::vector<double>> losses(graph_.outputs().size());
-  Losses result;
+  Losses losses;
   for (size_t place = 0; place < sequence_.size(); ++place) {
     const Trial& trial = *trials_[sequence_[place]];
     ORKNN_TRY_ASSIGN(const Graph graph, lower(trial, choices));
-    const OutputRecorder recorder(graph);
-    const size_t count = extent == Extent::FewSamples ? 1 : trial.count;
-    std::vector<std::vector<float>> found;
-    size_t sample = trial.first;
-    ORKNN_TRY(samples_.without_first(trial.first)
-                  .run(
-                      graph, DType::Float32, count,
-                      [&](std::string_view name, const TensorView& value) { recorder.see(name, value, found); },
-                      [&](size_t) {
-                        for (size_t i = 0; i < losses.size(); ++i) {
-                          const Distance d = distance(golden_.at(sample)[i], found[i]);
-                          losses[i].push_back(d.word.empty() ? 1 - d.cosine : 1);
-                          result.euclid = std::max(result.euclid, d.word.empty() ? d.euclid : INFINITY);
-                        }
-                        ++sample;
-                      }));
-    const bool missed = std::ranges::any_of(losses, [&](const std::vector<double>& list) {
+    ORKNN_TRY(judge(graph, samples_, trial.first, extent == Extent::FewSamples ? 1 : trial.count, golden_, losses));
+    const bool missed = std::ranges::any_of(losses.by_sample, [&](const std::vector<double>& list) {
       return std::accumulate(list.begin(), list.end(), 0.0) > static_cast<double>(judged_) * allowed;
     });
     if (extent == Extent::UntilMissed && missed) {
@@ -142,11 +181,8 @@ Result<Losses> Trials::measure(const quantize::QuantizeOptions& choices, Extent 
       break;
     }
   }
-  for (const std::vector<double>& list : losses) {
-    result.mean.push_back(mean_of(list));
-    result.expected.push_back(expected_loss(list));
-  }
-  return result;
+  summarize(losses);
+  return losses;
 }
 
 }  // namespace orknn::toolkit

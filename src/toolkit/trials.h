@@ -19,22 +19,35 @@ using GoldenOutputs = std::map<size_t, std::vector<std::vector<float>>>;
 
 // What the outputs of a quantized network lose, as 1 - cosine.
 struct Losses {
-  std::vector<double> mean;      // per output, over the samples
-  std::vector<double> expected;  // per output: what the mean over many other samples will hardly exceed
-  double euclid = 0;             // largest distance of any output on any sample
+  std::vector<double> mean;                    // per output, over the samples
+  std::vector<double> expected;                // per output: what the mean over many other samples will hardly exceed
+  std::vector<std::vector<double>> by_sample;  // per output, in an order that all networks measured to the end share
+  double euclid = 0;                           // largest distance of any output on any sample
 
   double worst_mean() const;
   double worst_expected() const;
 };
+// Whether output `i` loses less in `a` than in `b` by more than chance: on average over the samples by the standard error at
+// least. Both were measured to the end.
+bool surely_loses_less(const Losses& a, const Losses& b, size_t i);
+
+// What the float network makes of the first `count` samples.
+Status find_golden(const ir::Graph& graph, const Samples& samples, size_t count, GoldenOutputs& golden);
+// Adds what the outputs of `graph` lose on `count` samples from number `first` on.
+Status judge(const ir::Graph& graph, const Samples& samples, size_t first, size_t count, const GoldenOutputs& golden,
+             Losses& losses);
+// The figures that follow from Losses::by_sample.
+void summarize(Losses& losses);
 
 class Trials {
  public:
   // With fewer samples the network that all of them calibrate is judged on the same ones.
   static constexpr size_t kEnoughToSplit = 4;
 
-  // Everything referred to must outlive the trials. Each computes up to `most_samples`.
+  // Everything referred to must outlive the trials. Each computes up to `most_samples`. `wider`: what layers that leave the
+  // format of `choices` are computed in; nothing = float.
   Trials(const ir::Graph& graph, const ir::OpSet& ops, quantize::QuantizeOptions choices, const Samples& samples,
-         size_t most_samples, GoldenOutputs& golden);
+         size_t most_samples, GoldenOutputs& golden, std::optional<quantize::NumberFormat> wider = {});
 
   // Calibrates on each half of the samples, to be judged by the other.
   Status add_halves();
@@ -42,8 +55,9 @@ class Trials {
   Status add_whole();
 
   const ir::Graph& reference() const { return trials_.front()->graph; }  // of the first trial; all have the same layers
-  // The first network with these layers left in float.
-  Result<ir::Graph> quantized(const LayerNames& float_layers);
+  const std::optional<quantize::NumberFormat>& wider() const { return wider_; }
+  // The first network with these layers left in float, or in the wider format.
+  Result<ir::Graph> quantized(const LayerNames& wide_layers);
   // Of the network that was quantized last.
   const std::vector<quantize::LayerDecision>& decisions() const { return decisions_; }
 
@@ -52,7 +66,7 @@ class Trials {
   // UntilMissed: a network that cannot keep every mean at `allowed` any more is left at the trial that shows it; the next one
   // meets that trial first.
   Result<Losses> measure(const quantize::QuantizeOptions& choices, Extent extent = Extent::All, double allowed = 0);
-  Result<Losses> measure(const LayerNames& float_layers, Extent extent = Extent::All, double allowed = 0);
+  Result<Losses> measure(const LayerNames& wide_layers, Extent extent = Extent::All, double allowed = 0);
 
  private:
   struct Trial {
@@ -63,7 +77,7 @@ class Trials {
 
   Status add(size_t first, size_t count, size_t judged_first, size_t judged_count);
   Result<ir::Graph> lower(const Trial& from, const quantize::QuantizeOptions& choices);
-  quantize::QuantizeOptions with_float(const LayerNames& float_layers) const;
+  quantize::QuantizeOptions with_wide(const LayerNames& layers) const;
 
   const ir::Graph& graph_;
   const ir::OpSet& ops_;
@@ -71,6 +85,7 @@ class Trials {
   const Samples& samples_;
   const size_t most_samples_;
   GoldenOutputs& golden_;
+  const std::optional<quantize::NumberFormat> wider_;
   std::vector<std::unique_ptr<Trial>> trials_;
   std::vector<size_t> sequence_;  // in which trials are run
   size_t judged_ = 0;             // samples of all trials
