@@ -11,7 +11,7 @@ using namespace kernels;
 constexpr int64_t kBandBytes = 64 << 10;  // of padded pixels
 constexpr int64_t kFewChannels = 8;       // fewer than these leave most lanes empty
 
-constexpr size_t kMostEdges = 8;  // columns of the kind that are computed by themselves
+constexpr int64_t kMostEdges = 8;  // columns that are computed by themselves, at most a quarter of all
 
 // A column of the result that has columns [first, first + width) of its window inside the plane.
 struct Edge {
@@ -54,7 +54,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   s->begin = std::min(divide_up(v.pad_begin[2], v.stride[2]), v.out[2]);
   s->end = std::clamp((v.in[2] - 1 - reach + v.pad_begin[2] + v.stride[2]) / v.stride[2], s->begin, v.out[2]);
   if (v.in[2] + v.pad_begin[2] <= reach) s->end = s->begin;
-  s->copies = static_cast<size_t>(v.out[2] - (s->end - s->begin)) > kMostEdges;
+  const int64_t edges = v.out[2] - (s->end - s->begin);
+  s->copies = edges > kMostEdges || edges * 4 > v.out[2];
   s->pitch = s->copies ? padded_columns(v) : v.in[2];
   for (int64_t y = 0; y < v.kernel[1]; ++y)
     for (int64_t x = 0; x < v.kernel[2]; ++x) s->offsets.push_back((y * v.dilation[1] * s->pitch + x * v.dilation[2]) * kBlock);

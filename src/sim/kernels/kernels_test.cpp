@@ -688,6 +688,10 @@ std::vector<Case> map_cases() {
        "blocked_float_depthwise");
   conv("depthwise_dilated", {1, 16, 13, 12}, {16, 1, 3, 3}, {{"pads", list({2, 3, 2, 3})}, {"dilations", list({2, 3})}},
        "blocked_float_depthwise");
+  conv("depthwise_edges", {1, 16, 13, 40}, {16, 1, 3, 3}, {{"pads", list({2, 3, 2, 3})}, {"dilations", list({2, 3})}},
+       "blocked_float_depthwise");
+  conv("depthwise_rows_outside", {1, 16, 5, 24}, {16, 1, 3, 5}, {{"pads", list({4, 2, 4, 1})}, {"strides", list({1, 2})}},
+       "blocked_float_depthwise");
   conv("depthwise_wide", {1, 16, 9, 20}, {16, 1, 7, 13}, {{"pads", list({3, 6, 3, 6})}}, "blocked_float_depthwise");
   conv("depthwise_tiny", {1, 16, 2, 3}, {16, 1, 3, 3}, {{"pads", list({3, 1, 1, 2})}}, "blocked_float_depthwise");
   conv("depthwise_outside", {1, 16, 5, 6}, {16, 1, 3, 3}, {{"pads", list({4, 4, 4, 3})}}, "blocked_float_depthwise");
