@@ -312,6 +312,29 @@ def test_auto_hybrid_keeps_what_is_faster_in_integers(folder, make_onnx, capfd):
     assert "[exDataConvert]" in table and float(rows_of(table)["y"][0]) > 0.98
 
 
+def test_auto_hybrid_uses_int16_where_the_chip_has_no_float(folder, spread_model, noise, capfd):
+    x = np.load("3.npy")
+    results = []
+    for target, config in (
+        ("rk3588", {"float_dtype": "float32"}),
+        ("rv1106", AS_IT_IS),
+        ("rv1106", {"auto_hybrid_cos_thresh": 0.999, **AS_IT_IS}),
+    ):
+        rknn = loaded(spread_model, target_platform=target, **config)
+        hybrid = "auto_hybrid_cos_thresh" in config
+        assert rknn.build(do_quantization=target == "rv1106", dataset=noise, auto_hybrid=hybrid) == 0 and rknn.init_runtime() == 0
+        results.append(rknn.inference([x], data_format="nchw")[0].ravel().astype(float))
+    cosines = [r @ results[0] / np.linalg.norm(r) / np.linalg.norm(results[0]) for r in results[1:]]
+    assert cosines[0] < 0.97 and cosines[1] > 0.999
+    log = capfd.readouterr().err
+    assert "layers are computed in int16" in log and "float16" not in log and "runs on the CPU" not in log
+    assert re.search(r"predicted [0-9.]+ ms on rv1106, all int8 [0-9.]+ ms, all int16 [0-9.]+ ms", log)
+    step1 = loaded(spread_model, target_platform="rv1106", auto_hybrid_cos_thresh=0.999, **AS_IT_IS)
+    assert step1.hybrid_quantization_step1(dataset=noise, proposal=True) == 0
+    text = next(pathlib.Path().glob("*.quantization.cfg")).read_text()
+    assert ": int16" in text.split("quantize_parameters")[0]
+
+
 def two_channels(make_onnx, name, function, size, read):
     """Two channels of which the first is `size` times as large between two convolutions; output y0 reads them by `read`, y1 the second one."""
     diagonal = lambda a, b: np.diag([a, b]).astype(np.float32).reshape(2, 2, 1, 1)

@@ -33,17 +33,20 @@ bool comes_from_input(const Graph& graph, const Node& n) {
   return maker ? copies_values(graph, *maker) && comes_from_input(graph, *maker) : graph.is_input(n.input(0));
 }
 
+double allowed_loss(const HybridGoal& goal) { return std::max(1e-7, kCaution * (1 - goal.cosine)); }
+
+// What the worst output loses by what it may lose.
+double share_of_allowed(const Losses& losses, const HybridGoal& goal) {
+  const double share = losses.worst_expected() / allowed_loss(goal);
+  return goal.euclid ? std::max(share, losses.euclid / std::max(1e-12, *goal.euclid)) : share;
+}
+
 using PredictTime = std::function<Result<std::optional<double>>(const Graph&)>;  // in microseconds; nothing when it is unknown
 
 class Search {
  public:
   Search(Trials& trials, const HybridGoal& goal, const PredictTime& predict, const Progress& progress)
-      : reference_(trials.reference()),
-        trials_(trials),
-        goal_(goal),
-        allowed_(std::max(1e-7, kCaution * (1 - goal.cosine))),
-        predict_(predict),
-        progress_(progress) {}
+      : reference_(trials.reference()), trials_(trials), goal_(goal), predict_(predict), progress_(progress) {}
 
   Result<HybridChoice> run(const std::vector<quantize::LayerDecision>& decisions) {
     for (const quantize::LayerDecision& d : decisions) {
@@ -57,22 +60,22 @@ class Search {
     show(0);
     ORKNN_TRY_ASSIGN(const Losses whole, trials_.measure(LayerNames{}));
     choice.integer_losses = choice.losses = whole;
-    choice.reached = share_of_allowed(whole) <= 1;
+    choice.reached = share_of_allowed(whole, goal_) <= 1;
     if (!choice.reached) {
       std::vector<size_t> all(units_.size());
       std::iota(all.begin(), all.end(), size_t{0});
-      ORKNN_TRY_ASSIGN(const double float_cost, cost(all));
-      ORKNN_TRY_ASSIGN(Found found, cheapest_set(all, float_cost));
+      ORKNN_TRY_ASSIGN(const double wide_cost, cost(all));
+      ORKNN_TRY_ASSIGN(Found found, cheapest_set(all, wide_cost));
       ORKNN_TRY(give_back(found));
-      // Conversions between integers and floats can cost more than the integers save.
-      if (found.cost >= float_cost) found = {all, float_cost};
-      choice.all_float = found.units.size() == units_.size();
-      choice.float_layers = with_copies(reference_, names(found.units));
+      // Conversions between formats can cost more than the narrow one saves.
+      if (found.cost >= wide_cost) found = {all, wide_cost};
+      choice.all_wide = found.units.size() == units_.size();
+      choice.wide_layers = with_copies(reference_, names(found.units));
       choice.losses = {};
-      if (!choice.all_float) {
-        ORKNN_TRY_ASSIGN(choice.losses, trials_.measure(choice.float_layers));
+      if (!choice.all_wide || trials_.wider()) {
+        ORKNN_TRY_ASSIGN(choice.losses, trials_.measure(choice.wide_layers));
       }
-      choice.reached = kCaution * share_of_allowed(choice.losses) <= 1;
+      choice.reached = kCaution * share_of_allowed(choice.losses, goal_) <= 1;
     }
     choice.runs = runs_;
     if (progress_) progress_(kStage, expected_, expected_);
@@ -81,7 +84,7 @@ class Search {
 
  private:
   struct Found {
-    std::vector<size_t> units;  // that stay in float, in order
+    std::vector<size_t> units;  // in float or in the wider format, in order
     double cost = 0;
   };
 
@@ -94,16 +97,10 @@ class Search {
     if (progress_) progress_(kStage, std::min<int64_t>(static_cast<int64_t>(done), expected_ - 1), expected_);
   }
 
-  // What the worst output loses by what it may lose.
-  double share_of_allowed(const Losses& losses) const {
-    const double share = losses.worst_expected() / allowed_;
-    return goal_.euclid ? std::max(share, losses.euclid / std::max(1e-12, *goal_.euclid)) : share;
-  }
-
-  Result<double> harm_of(const std::vector<size_t>& in_float, Trials::Extent extent) {
+  Result<double> harm_of(const std::vector<size_t>& wide, Trials::Extent extent) {
     show(runs_++);
-    ORKNN_TRY_ASSIGN(const Losses losses, trials_.measure(with_copies(reference_, names(in_float)), extent, allowed_));
-    return share_of_allowed(losses);
+    ORKNN_TRY_ASSIGN(const Losses losses, trials_.measure(with_copies(reference_, names(wide)), extent, allowed_loss(goal_)));
+    return share_of_allowed(losses, goal_);
   }
 
   LayerNames names(const std::vector<size_t>& units) const {
@@ -112,24 +109,24 @@ class Search {
     return list;
   }
 
-  // Predicted time of the network with these layers in float; their number where the chip's speed is unknown.
-  Result<double> cost(const std::vector<size_t>& in_float) {
+  // Predicted time of the network with these layers in the wider format; their number where the chip's speed is unknown.
+  Result<double> cost(const std::vector<size_t>& wide) {
     Graph graph = reference_;
-    if (in_float.size() < units_.size()) {
-      ORKNN_TRY_ASSIGN(graph, trials_.quantized(with_copies(reference_, names(in_float))));
+    if (wide.size() < units_.size() || trials_.wider()) {
+      ORKNN_TRY_ASSIGN(graph, trials_.quantized(with_copies(reference_, names(wide))));
     }
     ORKNN_TRY_ASSIGN(const std::optional<double> us, predict_(graph));
-    return us.value_or(static_cast<double>(in_float.size()));
+    return us.value_or(static_cast<double>(wide.size()));
   }
 
   // Where the search looks for sets: groups are put into integers from the most harmless on; or all of them but the first and
   // the last ones, which see pictures and results.
-  Result<Found> cheapest_set(const std::vector<size_t>& all, double float_cost) {
+  Result<Found> cheapest_set(const std::vector<size_t>& all, double wide_cost) {
     const size_t groups = std::min(units_.size(), kMostGroups);
     members_.assign(groups, {});
     for (size_t u : all) members_[u * groups / units_.size()].push_back(u);
     ORKNN_TRY(measure_groups(all));
-    Found best{all, float_cost};
+    Found best{all, wide_cost};
     ORKNN_TRY(try_harmless_first(best));
     for (size_t first = 0; first < groups; first += first < 4 ? 1 : first / 4) ORKNN_TRY(try_middle(first, best));
     return best;
@@ -277,7 +274,6 @@ class Search {
   const Graph& reference_;
   Trials& trials_;
   const HybridGoal& goal_;
-  const double allowed_;  // loss of cosine
   const PredictTime& predict_;
   const Progress& progress_;
   std::vector<std::string> units_;            // candidates in execution order
@@ -288,8 +284,8 @@ class Search {
 };
 
 struct Cost {
-  std::optional<double> us;  // nothing when the chip's speed is unknown
-  double macs = 0, float_macs = 0;
+  std::optional<double> us;        // nothing when the chip's speed is unknown
+  double macs = 0, wide_macs = 0;  // multiplications, and those in more than 8 bits
 };
 
 Result<Cost> cost_of(const Graph& graph, const compile::CompileOptions& compiling) {
@@ -300,7 +296,7 @@ Result<Cost> cost_of(const Graph& graph, const compile::CompileOptions& compilin
   for (const format::Task& t : program.tasks) {
     const TensorId made = program.graph.node(t.node).output();
     c.macs += static_cast<double>(t.macs);
-    if (made && is_float(program.graph.tensor(made).dtype)) c.float_macs += static_cast<double>(t.macs);
+    if (made && dtype_bytes(program.graph.tensor(made).dtype) > 1) c.wide_macs += static_cast<double>(t.macs);
   }
   format::Model model;
   model.target_platform = compiling.platform->name;
@@ -314,19 +310,28 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
                                                  const compile::CompileOptions& compiling) {
   std::vector<std::string> lines;
   const double cosine = 1 - choice.losses.worst_expected(), integer_cosine = 1 - choice.integer_losses.worst_expected();
-  if (choice.float_layers.empty()) {
+  if (choice.wide_layers.empty()) {
     lines.push_back(
         fmt::format("auto_hybrid: all {} layers are integer ones, every output can be expected to reach a cosine of {:.5f}.",
                     choice.candidates, cosine));
     return lines;
   }
   const Graph& floats = trials.reference();
+  const std::string_view type = trials.wider() ? "int16" : "float16", narrow = trials.wider() ? "int8" : "integers";
   ORKNN_TRY_ASSIGN(const Graph integer_graph, trials.quantized({}));
-  ORKNN_TRY_ASSIGN(const Cost in_float, cost_of(floats, compiling));
   ORKNN_TRY_ASSIGN(const Cost integers, cost_of(integer_graph, compiling));
-  Cost hybrid = in_float;
-  if (!choice.all_float) {
-    ORKNN_TRY_ASSIGN(const Graph hybrid_graph, trials.quantized(choice.float_layers));
+  Graph wide_graph = floats;
+  if (trials.wider()) {
+    LayerNames all;
+    for (NodeId id : floats.order())
+      for (TensorId t : floats.node(id).outputs)
+        if (t) all.insert(floats.tensor(t).name);
+    ORKNN_TRY_ASSIGN(wide_graph, trials.quantized(all));
+  }
+  ORKNN_TRY_ASSIGN(const Cost wide, cost_of(wide_graph, compiling));
+  Cost hybrid = wide;
+  if (!choice.all_wide || trials.wider()) {
+    ORKNN_TRY_ASSIGN(const Graph hybrid_graph, trials.quantized(choice.wide_layers));
     ORKNN_TRY_ASSIGN(hybrid, cost_of(hybrid_graph, compiling));
   }
   // Copies that follow their layers are not counted.
@@ -335,30 +340,37 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
   for (NodeId id : floats.order()) {
     const Node& n = floats.node(id);
     const std::string name = n.output() ? floats.tensor(n.output()).name : "";
-    if (!choice.float_layers.contains(name) || copies_values(floats, n)) continue;
+    if (!choice.wide_layers.contains(name) || copies_values(floats, n)) continue;
     ++layers;
     names += (names.empty() ? "" : ", ") + name;
   }
-  if (choice.all_float)
+  const std::string_view verb = trials.wider() ? "are computed" : "stay";
+  if (choice.all_wide)
     lines.push_back(
-        fmt::format("auto_hybrid: all {} layers stay in float16: at this threshold the conversions between integers "
-                    "and float16 would cost more time than the integers save",
-                    choice.candidates));
+        fmt::format("auto_hybrid: all {0} layers {1} in {2}: at this threshold the conversions between {3} and {2} would "
+                    "cost more time than {3} save",
+                    choice.candidates, verb, type, narrow));
   else
-    lines.push_back(fmt::format("auto_hybrid: {} of {} layers stay in float16: {}", layers, choice.candidates, names));
-  lines.push_back(fmt::format(
-      "auto_hybrid: lowest cosine of an output to expect {:.5f}, with all layers in integers {:.5f} ({} networks computed)",
-      cosine, integer_cosine, choice.runs));
+    lines.push_back(fmt::format("auto_hybrid: {} of {} layers {} in {}: {}", layers, choice.candidates, verb, type, names));
+  lines.push_back(
+      fmt::format("auto_hybrid: lowest cosine of an output to expect {:.5f}, with all layers in {} {:.5f} ({} networks computed)",
+                  cosine, narrow, integer_cosine, choice.runs));
   const auto time = [](const std::optional<double>& us) {
     return us ? fmt::format("{:.2f} ms", *us / 1000) : std::string("unknown time");
   };
-  lines.push_back(
-      fmt::format("auto_hybrid: predicted {} on {}, all integer {}, all float16 {}; {:.1f} % of the multiplications in float16",
-                  time(hybrid.us), compiling.platform->name, time(integers.us), time(in_float.us),
-                  hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
+  lines.push_back(fmt::format("auto_hybrid: predicted {} on {}, all {} {}, all {} {}; {:.1f} % of the multiplications in {}",
+                              time(hybrid.us), compiling.platform->name, narrow, time(integers.us), type, time(wide.us),
+                              hybrid.macs > 0 ? 100 * hybrid.wide_macs / hybrid.macs : 0, type));
   if (!choice.reached)
     lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached with this choice either!", goal.cosine));
   return lines;
+}
+
+// What layers that leave 8 bits are computed in where the NPU has no float16.
+Result<std::optional<quantize::NumberFormat>> wider_format(const platform::Platform& chip, const quantize::NumberFormat& format) {
+  if (chip.conv_half || !chip.conv_int16() || format.bits() > 8) return std::optional<quantize::NumberFormat>();
+  ORKNN_TRY_ASSIGN(const quantize::NumberFormat wider, number_format(chip, "w16a16i"));
+  return std::optional(wider);
 }
 }  // namespace
 
@@ -393,8 +405,8 @@ LayerNames with_copies(const Graph& reference, LayerNames layers) {
   return layers;
 }
 
-Result<HybridChoice> find_float_layers(Trials& trials, const HybridGoal& goal, const compile::CompileOptions& compiling,
-                                       const Progress& progress) {
+Result<HybridChoice> find_wide_layers(Trials& trials, const HybridGoal& goal, const compile::CompileOptions& compiling,
+                                      const Progress& progress) {
   const PredictTime predict = [&](const Graph& graph) -> Result<std::optional<double>> {
     ORKNN_TRY_ASSIGN(const Cost cost, cost_of(graph, compiling));
     return cost.us;
@@ -404,20 +416,25 @@ Result<HybridChoice> find_float_layers(Trials& trials, const HybridGoal& goal, c
   return Search(trials, goal, predict, progress).run(decisions);
 }
 
-Result<AutoHybrid> choose_float_layers(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
-                                       size_t trial_samples, const HybridGoal& goal) {
+Result<AutoHybrid> choose_layer_formats(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
+                                        size_t trial_samples, const HybridGoal& goal) {
+  ORKNN_TRY_ASSIGN(const std::optional<quantize::NumberFormat> wider, wider_format(*options.chip, stage.choices.format));
   quantize::QuantizeOptions choices = stage.choices;
   choices.steps.dump = {};  // trials are not the network that is built
   GoldenOutputs golden;
-  Trials trials(stage.network.graph, stage.op_set(), choices, samples, trial_samples, golden);
+  Trials trials(stage.network.graph, stage.op_set(), choices, samples, trial_samples, golden, wider);
   ORKNN_TRY(trials.add_whole());
   if (samples.size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_halves());
   const compile::CompileOptions compiling = compile_options(options, stage.normalization);
-  ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(trials, goal, compiling, options.progress));
-  AutoHybrid result;
+  ORKNN_TRY_ASSIGN(HybridChoice choice, find_wide_layers(trials, goal, compiling, options.progress));
+  AutoHybrid result{.formats = stage.choices.formats};
   ORKNN_TRY_ASSIGN(result.summary, describe_choice(choice, goal, trials, compiling));
-  result.float_layers = std::move(choice.float_layers);
-  result.all_float = choice.all_float;
+  if (wider) {
+    for (const std::string& name : choice.wide_layers) result.formats.insert_or_assign(name, *wider);
+  } else {
+    result.float_layers = std::move(choice.wide_layers);
+    result.all_float = choice.all_wide;
+  }
   for (const std::string& line : result.summary) log(LogLevel::Info, "build", line);
   return result;
 }

@@ -1,4 +1,5 @@
-// Which layers to leave in float so that a quantized network keeps its results: searched by what whole networks give on samples.
+// Which layers to leave in float, or in 16-bit integers on chips without float, so that a quantized network keeps its results:
+// searched by what whole networks give on samples.
 #pragma once
 
 #include <optional>
@@ -16,25 +17,26 @@ struct HybridGoal {
 };
 
 struct HybridChoice {
-  LayerNames float_layers;
+  LayerNames wide_layers;
   size_t candidates = 0;          // layers that could be integer ones
   Losses integer_losses, losses;  // all layers in integers, and with the choice
   size_t runs = 0;                // networks that were computed
   bool reached = false;
-  bool all_float = false;  // no layer is an integer one
+  bool all_wide = false;  // no layer is left in the format of the rest
 };
 
 // Layers that copy values follow the layers that make them: a copy between two float layers must not round.
 LayerNames with_copies(const ir::Graph& reference, LayerNames layers);
 
-// The float layers with which the network reaches the goal in the least predicted time, all of them when integers save none.
-// Needs at least one trial. Layers are tried in groups; the number of networks computed is bounded whatever the size of the
-// graph.
-Result<HybridChoice> find_float_layers(Trials& trials, const HybridGoal& goal, const compile::CompileOptions& compiling,
-                                       const Progress& progress);
+// The layers in float (or in the trials' wider format) with which the network reaches the goal in the least predicted time, all
+// of them when integers save none. Needs at least one trial. Layers are tried in groups; the number of networks computed is
+// bounded whatever the size of the graph.
+Result<HybridChoice> find_wide_layers(Trials& trials, const HybridGoal& goal, const compile::CompileOptions& compiling,
+                                      const Progress& progress);
 
 // What auto_hybrid decides about a network that is about to be calibrated.
 struct AutoHybrid {
+  std::map<std::string, quantize::NumberFormat, std::less<>> formats;  // those of the stage, and layers in 16-bit integers
   LayerNames float_layers;
   bool all_float = false;  // there is nothing left to quantize
   std::vector<std::string> summary;
@@ -42,7 +44,7 @@ struct AutoHybrid {
 
 // Judged are the network that will be built, calibrated with all samples, and two that each half of the samples gives, by the
 // other half. `stage` has its network and choices, but no calibration yet. Each trial computes up to `trial_samples` samples.
-Result<AutoHybrid> choose_float_layers(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
-                                       size_t trial_samples, const HybridGoal& goal);
+Result<AutoHybrid> choose_layer_formats(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
+                                        size_t trial_samples, const HybridGoal& goal);
 
 }  // namespace orknn::toolkit

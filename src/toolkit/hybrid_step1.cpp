@@ -118,6 +118,7 @@ Result<Quantized> quantize_all_layers(const BuildOptions& options, const Optimiz
                                                            .auto_hybrid = request.proposal,
                                                            .trial_samples = std::max<size_t>(request.proposal_samples, 1)}));
   proposed = std::exchange(calibrated.float_layers, {});
+  for (const auto& [name, format_of_layer] : std::exchange(calibrated.choices.formats, {})) proposed.insert(name);
   calibrated.all_float = false;
   return lower_to_integers(std::move(calibrated));
 }

@@ -317,9 +317,10 @@ Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated&
   return chosen.expected_cosine;
 }
 
-Status leave_in_float(const BuildOptions& options, Calibrated& stage, const Samples& samples, size_t trial_samples,
-                      const HybridGoal& goal) {
-  ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_float_layers(options, stage, samples, trial_samples, goal));
+Status widen_layers(const BuildOptions& options, Calibrated& stage, const Samples& samples, size_t trial_samples,
+                    const HybridGoal& goal) {
+  ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_layer_formats(options, stage, samples, trial_samples, goal));
+  stage.choices.formats = std::move(chosen.formats);
   stage.float_layers = std::move(chosen.float_layers);
   stage.all_float = chosen.all_float;
   stage.hybrid_summary = std::move(chosen.summary);
@@ -362,13 +363,14 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   }
   if (request.auto_hybrid) {
     const HybridGoal goal{config.auto_hybrid_cos_thresh, config.auto_hybrid_euc_thresh};
-    ORKNN_TRY(leave_in_float(options, stage, samples, request.trial_samples, goal));
+    ORKNN_TRY(widen_layers(options, stage, samples, request.trial_samples, goal));
   } else if (expected_cosine && *expected_cosine < kCollapsedCosine) {
     log(LogLevel::Warn, "build",
-        fmt::format("with all layers in integers an output keeps a cosine of {:.3f} only: the layers that cost most stay in "
-                    "float16. More calibration samples or build(do_quantization=False) may serve this network better!",
-                    *expected_cosine));
-    ORKNN_TRY(leave_in_float(options, stage, samples, kRescueSamples, {.cosine = kUsableCosine}));
+        fmt::format("with all layers in {}-bit integers an output keeps a cosine of {:.3f} only: the layers that cost most are "
+                    "computed in {}. "
+                    "More calibration samples or another number format may serve this network better!",
+                    format.bits(), *expected_cosine, options.chip->conv_half ? "float16" : "int16"));
+    ORKNN_TRY(widen_layers(options, stage, samples, kRescueSamples, {.cosine = kUsableCosine}));
   }
   const ir::Graph uncalibrated = stage.network.graph;
   quantize::QuantizeOptions choices = stage.choices;
