@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace orknn::runtime {
 namespace {
@@ -146,6 +149,30 @@ TEST(ConvertInput, QuantizesWithRoundHalfToEven) {
   f.tensor.shape = ir::Shape{1, 1, 2, 4};
   const std::vector<float> x{0, 1, 3, 5, -1, 1000, -1000, 7.1f};
   EXPECT_EQ(converted(f, data_of(x, Layout::NCHW)), (std::vector<double>{-3, -3, -1, -1, -3, 127, -128, 1}));
+}
+
+// Long rows are quantized in groups: ties, neighbours of ties, infinities and what is no number are where they are in doubles.
+TEST(ConvertInput, QuantizesGroupsAsSingleValues) {
+  Fixture f = picture(DType::Int8);
+  for (const float scale : {2.0f, 0.1f, 0.0173f, 1e-30f}) {
+    f.tensor.quant = ir::QuantParams{{scale}, {-3}, -1, {}, {}};
+    std::vector<float> x;
+    for (int i = -600; i < 600; ++i)
+      for (const float step : {0.f, 0.25f, 0.5f}) {
+        const float at = (static_cast<float>(i) / 4 + step) * scale;
+        x.insert(x.end(), {at, std::nextafter(at, 1e9f), std::nextafter(at, -1e9f)});
+      }
+    for (const float odd : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN(), 1e38f, -1e38f, 1e-42f})
+      for (int i = 0; i < 100; ++i) x.push_back(i % 9 == 0 ? odd : static_cast<float>(i) * scale);
+    f.tensor.shape = ir::Shape{1, 1, 1, static_cast<int64_t>(x.size())};
+    const std::vector<double> y = converted(f, data_of(x, Layout::NCHW));
+    ASSERT_EQ(y.size(), x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double q = std::isnan(x[i]) ? 0 : std::clamp(static_cast<double>(x[i]) / scale, -125.0, 130.0);
+      EXPECT_EQ(y[i], std::nearbyint(q) - 3) << x[i] << " / " << scale;
+    }
+  }
 }
 
 TEST(ConvertInput, AnyNonZeroByteIsTrue) {
