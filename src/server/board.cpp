@@ -36,21 +36,26 @@ bool Board::has_room(uint64_t bytes) const {
 }
 
 struct Board::Reservation {
+  using Key = std::pair<Digest, uint64_t>;
   Board& board;
-  uint64_t bytes;
+  const Key key;
   bool is_made = false;
-  Reservation(Board& b, uint64_t n) : board(b), bytes(n) {}
+  Reservation(Board& b, const Key& k) : board(b), key(k) {}
   ~Reservation() {
     if (!is_made) return;
     const std::lock_guard lock(board.mutex_);
-    board.reserved_bytes_ -= bytes;
+    board.reserved_bytes_ -= key.second;
     --board.reserved_models_;
+    const auto own = board.rooms_.find(key);
+    if (own != board.rooms_.end() && own->second.expired()) board.rooms_.erase(own);  // not one that was made meanwhile
   }
 };
 
-Result<Board::Room> Board::reserve(uint64_t bytes) {
-  auto room = std::make_shared<Reservation>(*this, bytes);
+Result<Board::Room> Board::reserve(const Digest& digest, uint64_t bytes) {
+  auto room = std::make_shared<Reservation>(*this, Reservation::Key(digest, bytes));
   std::unique_lock lock(mutex_);
+  if (const auto same = rooms_.find(room->key); same != rooms_.end())
+    if (Room shared = same->second.lock()) return shared;
   while (!has_room(bytes)) {
     // Models without users go, the one that was used longest ago first.
     auto oldest = models_.end();
@@ -67,6 +72,7 @@ Result<Board::Room> Board::reserve(uint64_t bytes) {
     gone.reset();  // gives its room back, for which it needs the lock
     lock.lock();
   }
+  rooms_[room->key] = room;
   room->is_made = true;
   reserved_bytes_ += bytes;
   ++reserved_models_;

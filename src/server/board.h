@@ -85,10 +85,10 @@ class Board {
   const std::string& name() const { return name_; }
   const Limits& limits() const { return limits_; }
 
-  // Keeps room for a model of this size, which is on its way; models without users give way. The room is free again with the last
-  // copy of what is returned.
+  // Keeps room for a model of this size, which is on its way; models without users give way. Clients that bring the same one at
+  // the same time share the room, which is free again with the last copy of what is returned.
   using Room = std::shared_ptr<const void>;
-  Result<Room> reserve(uint64_t bytes);
+  Result<Room> reserve(const Digest& digest, uint64_t bytes);
   // A context of a model that is here; nullptr when it is not.
   Result<std::unique_ptr<BoardContext>> open(const Digest& digest);
   // The same with its bytes, which are kept in room that was reserved for them. They must be what the digest says.
@@ -116,8 +116,9 @@ class Board {
   mutable std::mutex mutex_;
   uint64_t reserved_bytes_ = 0;  // of all models, on their way or here
   size_t reserved_models_ = 0;
-  std::map<Digest, std::shared_ptr<Model>> models_;  // after the counts, which models change when they end
-  uint64_t uses_ = 0;                                // counts openings: which model was used last
+  std::map<std::pair<Digest, uint64_t>, std::weak_ptr<const void>> rooms_;  // by what they are for
+  std::map<Digest, std::shared_ptr<Model>> models_;                         // after the counts, which models change when they end
+  uint64_t uses_ = 0;                                                       // counts openings: which model was used last
   std::atomic<uint64_t> runs_{0}, stopped_{0}, busy_microseconds_{0};
 };
 

@@ -170,14 +170,19 @@ TEST(Server, ModelsWithoutUsersGiveWay) {
 
 TEST(Server, ModelsOnTheirWayTakeRoom) {
   Board board(chip(), "small", {.model_bytes = 1000, .models = 2});
-  auto first = board.reserve(600);
+  const auto digest = [](int number) { return blake2b(std::as_bytes(std::span(&number, 1))); };
+  auto first = board.reserve(digest(1), 600);
   ASSERT_TRUE(first);
-  EXPECT_FALSE(board.reserve(600)) << "both were promised the same room";
-  auto second = board.reserve(400);
+  EXPECT_FALSE(board.reserve(digest(2), 600)) << "both were promised the same room";
+  auto same = board.reserve(digest(1), 600);
+  EXPECT_TRUE(same) << "two clients bring one model";
+  auto second = board.reserve(digest(2), 400);
   ASSERT_TRUE(second);
-  EXPECT_FALSE(board.reserve(0)) << "too many";
+  EXPECT_FALSE(board.reserve(digest(3), 0)) << "too many";
   *first = nullptr;
-  EXPECT_TRUE(board.reserve(600));
+  EXPECT_FALSE(board.reserve(digest(3), 600)) << "one of the two is still on its way";
+  *same = nullptr;
+  EXPECT_TRUE(board.reserve(digest(3), 600));
 
   // A session that ends gives its room back.
   const auto offered = [&](Session& session, uint64_t bytes) {
@@ -191,15 +196,15 @@ TEST(Server, ModelsOnTheirWayTakeRoom) {
   {
     Session session(board, {});
     offered(session, 600);
-    EXPECT_FALSE(board.reserve(600));
+    EXPECT_FALSE(board.reserve(digest(3), 600));
     session.close();
-    EXPECT_TRUE(board.reserve(600));
+    EXPECT_TRUE(board.reserve(digest(3), 600));
   }
   {
     Session session(board, {});
     offered(session, 600);
   }
-  EXPECT_TRUE(board.reserve(600));
+  EXPECT_TRUE(board.reserve(digest(3), 600));
 }
 
 TEST(Server, TooManyClientsAreSentAway) {
@@ -282,7 +287,7 @@ TEST(Server, ARunEndsWhenItsClientIsGone) {
   Running running;
   const auto model = format::write_rknn_to_memory(chain_model(4000, 1 << 20));
   ASSERT_TRUE(model);
-  ASSERT_TRUE(running.board.add(blake2b(*model), *model, *running.board.reserve(model->size())));
+  ASSERT_TRUE(running.board.add(blake2b(*model), *model, *running.board.reserve(blake2b(*model), model->size())));
   const ir::TensorData x = ir::TensorData::zeros(DType::Float32, {1 << 20});
   const Deadline until = Clock::now() + std::chrono::seconds(60);
   {
@@ -365,7 +370,7 @@ TEST(Server, InputsAreCopiedUpToTheSizeOfAMessage) {
   Session session(board, {});
   const auto model = format::write_rknn_to_memory(chain_model(1, 8));
   ASSERT_TRUE(model);
-  ASSERT_TRUE(board.add(blake2b(*model), *model, *board.reserve(model->size())));
+  ASSERT_TRUE(board.add(blake2b(*model), *model, *board.reserve(blake2b(*model), model->size())));
   auto memory = SharedMemory::create(kMemory);
   ASSERT_TRUE(memory);
   session.attach(Descriptor(::dup(memory->fd())));
@@ -390,7 +395,7 @@ TEST(Server, RepliesDoNotPileUp) {
   Session session(board, {});
   const auto bytes = format::write_rknn_to_memory(chain_model(1, 1 << 16));
   ASSERT_TRUE(bytes);
-  ASSERT_TRUE(board.add(blake2b(*bytes), *bytes, *board.reserve(bytes->size())));
+  ASSERT_TRUE(board.add(blake2b(*bytes), *bytes, *board.reserve(blake2b(*bytes), bytes->size())));
   const ir::TensorData x = ir::TensorData::zeros(DType::Float32, {1 << 16});
   const std::vector<std::byte> stream = client_bytes(*bytes, x.view(), 50);
   std::vector<std::byte> out;

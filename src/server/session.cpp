@@ -134,7 +134,7 @@ Status Session::offer(const Offer& offer) {
     return use(std::move(context));
   }
   if (offer.bytes == 0) return invalid_argument("the model is empty");
-  ORKNN_TRY_ASSIGN(room_, board_.reserve(offer.bytes));
+  ORKNN_TRY_ASSIGN(room_, board_.reserve(offer.digest, offer.bytes));
   offer_ = offer;
   parts_.clear();
   state_ = State::Receiving;

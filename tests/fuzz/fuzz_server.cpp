@@ -45,7 +45,7 @@ struct Target {
 
   Target() {
     set_log_sink([](LogLevel, std::string_view, std::string_view) {});
-    user = std::move(*board.add(digest, model, *board.reserve(model.size())));
+    user = std::move(*board.add(digest, model, *board.reserve(digest, model.size())));
   }
 };
 Target& target() {
