@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Speed, memory and size of OpenRKNN beside ONNX Runtime, in one run on one machine. Prints a table; --json FILE keeps the figures.
 
-  bench/run.py [--check] [--int8] [--peers ort,openvino] [--models DIR] [--threads 1 2] [--repeat N] [--all | NAME ...]
+  bench/run.py [--check] [--int8] [--peers ort,openvino] [--models DIR] [--peak GMAC/S] [--threads 1 2] [--repeat N] [--all | NAME ...]
 
 Figures that have a limit are shown with it; --check ends with 1 when one is missed.
 
 --int8 compares the quantized network with our own float32 and with ONNX Runtime's int8 (quantize_static, QDQ, per channel from opset 13 on), both calibrated on the
 same two random samples: it is about time, not accuracy. With --peers the engines stay loaded, each in a process of its own, and take turns; the figures are medians over
-all turns. Both forms are compared, with --int8 that one alone. OpenVINO gets the same QDQ network; where ORKNN_ISA limits ours to avx2 or avx512, oneDNN is limited alike. Networks are the weightless structures of the benchmark set (filled with its fill.py), looked for in ../shared/models; pass --models for
+all turns. Both forms are compared, with --int8 that one alone. OpenVINO gets the same QDQ network; where ORKNN_ISA limits ours to avx2 or avx512, oneDNN is limited alike. A peer that refuses a network is left out of its row.
+With --peak, the int8 rate of one core (orknn_bench's peak_int8 comes near it), each row says what share of it the multiply-accumulates of models.csv reach. Networks are the weightless structures of the benchmark set (filled with its fill.py), looked for in ../shared/models; pass --models for
 another folder of .onnx files. Every timing is the median of N runs in a process of its own.
 """
 
 import argparse
+import csv
 import json
 import math
 import os
@@ -39,11 +41,12 @@ def model_inputs(path):
     import onnx
     graph = onnx.load(path, load_external_data=False).graph
     known = {t.name for t in graph.initializer}
-    return [(i.name, [d.dim_value or 1 for d in i.type.tensor_type.shape.dim]) for i in graph.input if i.name not in known]
+    dtype = lambda i: onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type).name
+    return [(i.name, [d.dim_value or 1 for d in i.type.tensor_type.shape.dim], dtype(i)) for i in graph.input if i.name not in known]
 def samples(path, k):
     names = []
-    for i, (_, shape) in enumerate(model_inputs(path)):
-        names.append(f'{path}.{k}.{i}.npy'); np.save(names[-1], feed(np.random.default_rng(k), shape, 'float32'))
+    for i, (_, shape, dtype) in enumerate(model_inputs(path)):
+        names.append(f'{path}.{k}.{i}.npy'); np.save(names[-1], feed(np.random.default_rng(k), shape, dtype))
     return names
 path, repeat, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
@@ -86,7 +89,7 @@ import logging, onnxruntime as ort
 from onnxruntime import quantization as q
 logging.disable(logging.WARNING)
 class Reader(q.CalibrationDataReader):
-    def __init__(self): self.left = iter([dict(zip([n for n, _ in model_inputs(path)], map(np.load, samples(path, k)))) for k in range(2)])
+    def __init__(self): self.left = iter([dict(zip([n for n, *_ in model_inputs(path)], map(np.load, samples(path, k)))) for k in range(2)])
     def get_next(self): return next(self.left, None)
 out = f'{path}.qdq.onnx'
 if not os.path.exists(out):
@@ -95,7 +98,7 @@ if not os.path.exists(out):
     q.quantize_static(path, out, Reader(), quant_format=q.QuantFormat.QDQ, per_channel=opset >= 13, activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8)
 o = ort.SessionOptions(); o.intra_op_num_threads = int(mode); o.inter_op_num_threads = 1
 s = ort.InferenceSession(out, o, providers=['CPUExecutionProvider'])
-feeds = {n: feed(rng, shape, 'float32') for n, shape in model_inputs(path)}
+feeds = {n: feed(rng, shape, dtype) for n, shape, dtype in model_inputs(path)}
 print(json.dumps(dict(ms=median_ms(lambda: s.run(None, feeds), repeat), version=ort.__version__)))
 """
 )
@@ -180,14 +183,29 @@ class Engine:
         return sorted(self.times)[len(self.times) // 2]
 
 
-def compare_peers(name, path, peers, threads, repeat, form):
+def macs_of(name, models):
+    """Multiply-accumulates by the list beside the networks; None where it does not name this one."""
+    table = models / "models.csv"
+    if not table.exists():
+        return None
+    with open(table, newline="") as lines:
+        row = next((r for r in csv.DictReader(lines) if next(iter(r.values())).split(".onnx")[0] == name), None)
+    return 1e9 * float(row["gmacs"]) if row else None
+
+
+def compare_peers(name, path, peers, threads, repeat, form, peak_rate=None):
+    """`peak_rate`: multiply-accumulates of the network over those of all threads in a millisecond, if known."""
     run(OURS, path, 1, form, threads=threads)
     if form == "int8":
         run(THEIRS_INT8, path, 1, threads, threads=threads)
     engines = {}
     try:
-        for engine in ["ours", *peers]:
-            engines[engine] = Engine(engine, path, threads, form)
+        engines["ours"] = Engine("ours", path, threads, form)
+        for peer in peers:
+            try:
+                engines[peer] = Engine(peer, path, threads, form)
+            except RuntimeError as error:
+                print(f"{name:22} {form:7} {peer} does not run it: {str(error).strip().splitlines()[-1]}", flush=True)
         for _ in range(5):
             for engine in engines.values():
                 engine.turn(max(1, repeat // 5))
@@ -195,11 +213,17 @@ def compare_peers(name, path, peers, threads, repeat, form):
         for engine in engines.values():
             engine.close()
     row = dict(model=name, form=form, threads=threads, **{f"{engine}_ms": e.median() for engine, e in engines.items()})
+    peers = [peer for peer in peers if peer in engines]
+    if not peers:
+        raise RuntimeError("no peer runs it")
     row["ratio"] = min(row[f"{peer}_ms"] for peer in peers) / row["ours_ms"]
+    if peak_rate:
+        row["share_of_peak"] = peak_rate / row["ours_ms"]
     print(
         f"{name:22} {form:7} {threads} thread(s): ours {row['ours_ms']:8.2f} ms, "
         + ", ".join(f"{peer} {row[f'{peer}_ms']:8.2f} ms" for peer in peers)
-        + f"; best peer / ours {row['ratio']:.2f}",
+        + f"; best peer / ours {row['ratio']:.2f}"
+        + (f"; {100 * row['share_of_peak']:.0f} % of the peak" if peak_rate else ""),
         flush=True,
     )
     return row
@@ -311,6 +335,9 @@ def main():
         "--peers",
         help="peers that take turns with ours, of ort and openvino, separated by commas; float32 and int8, with --int8 that alone",
     )
+    parser.add_argument(
+        "--peak", type=float, help="GMAC/s of one core in int8: rows of --peers --int8 say what share of it is reached"
+    )
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--check", action="store_true", help="end with 1 when a limit is missed")
@@ -342,7 +369,9 @@ def main():
                 try:
                     if args.peers:
                         for form in ["int8"] if args.int8 else ["float32", "int8"]:
-                            rows.append(compare_peers(name, path, args.peers.split(","), threads, args.repeat, form))
+                            macs = macs_of(name, args.models) if args.peak and form == "int8" else None
+                            rate = macs / (1e6 * args.peak * threads) if macs else None
+                            rows.append(compare_peers(name, path, args.peers.split(","), threads, args.repeat, form, rate))
                         continue
                     if args.int8:
                         rows.append(compare_int8(name, path, threads, args.repeat))
