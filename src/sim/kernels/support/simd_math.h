@@ -147,7 +147,7 @@ ORKNN_SIMD Vec softplus(Vec x) {
   const Vec u = splat(1.0f) + e;
   const Vec rounding = (u - splat(1.0f)) - e;  // what the sum lost
   const Vec log1p = select(less(e, splat(1e-4f)), e - splat(0.5f) * e * e, log(u) - rounding / u);
-  return max(splat(0.0f), x) + log1p;
+  return select(is_nan(x), x, max(splat(0.0f), x) + log1p);  // a sum of two NaNs may be either of them
 }
 
 // x * tanh(softplus(x)) with tanh and log cancelled: x * (e^2 + 2e) / (e^2 + 2e + 2), e = e^x.
