@@ -350,6 +350,26 @@ def test_failure_contract(tmp_path, conv_model, monkeypatch, capfd):
     rknn.release()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rknn, model: rknn.load_onnx(model, input_size_list="bad"),
+        lambda rknn, model: rknn.load_onnx(None),
+        lambda rknn, model: rknn.load_tensorflow(model, predef_file="missing.npz"),
+        lambda rknn, model: rknn.load_rknn(None),
+        lambda rknn, model: rknn.build(dataset=[]),
+        lambda rknn, model: rknn.build(do_quantization=False, rknn_batch_size=0),
+        lambda rknn, model: rknn.hybrid_quantization_step1(),
+    ],
+    ids=["sizes", "path", "values", "finished", "dataset", "batch", "step1"],
+)
+def test_nothing_of_an_earlier_build_survives_a_failed_call(tmp_path, conv_model, build, call):
+    rknn = build(conv_model)
+    assert call(rknn, conv_model) == -1
+    assert rknn.export_rknn(str(tmp_path / "old.rknn")) == -1
+    assert not (tmp_path / "old.rknn").exists()
+
+
 def test_crop_sizes_and_initial_values(make_onnx, build, capfd):
     model = make_onnx(
         [("Add", ["a", "b"], ["s"], {}), ("Relu", ["s"], ["r"], {}), ("Neg", ["r"], ["n"], {})],

@@ -547,6 +547,8 @@ NB_MODULE(_openrknn, m) {
            nb::arg("initial").none(), nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"),
            nb::arg("feeds"))
       .def("set_custom_ops", [](toolkit::Builder& b, const CustomOpList& custom) { b.set_custom_ops(custom.ops); })
+      .def("forget_model", &toolkit::Builder::forget_model)
+      .def("forget_build", &toolkit::Builder::forget_build)
       .def("set_batch", [](toolkit::Builder& b, int64_t samples) { check(b.set_batch(samples)); })
       .def("build",
            [](toolkit::Builder& b, bool do_quantization, const Path& dataset, bool auto_hybrid) {

@@ -13,14 +13,13 @@ Result<Builder> Builder::create(BuildConfig config, Progress progress) {
 }
 
 Status Builder::load_model(const SourceModel& source) {
-  built_.reset();
-  imported_.reset();
+  forget_model();
   ORKNN_TRY_ASSIGN(imported_, import_model(options_, source));
   return {};
 }
 
 Status Builder::build(const BuildRequest& request) {
-  built_.reset();
+  forget_build();
   if (!imported_) return invalid_argument("build needs a loaded source model first");
   ORKNN_TRY_ASSIGN(built_, build_model(options_, *imported_, request));
   return {};
@@ -33,7 +32,7 @@ Status Builder::set_batch(int64_t samples) {
 }
 
 Result<HybridStep1> Builder::hybrid_step1(const HybridRequest& request) {
-  built_.reset();
+  forget_build();
   if (!imported_)
     return invalid_argument("hybrid_quantization_step1 needs a loaded source model first").stage("hybrid_quantization_step1");
   return toolkit::hybrid_step1(options_, *imported_, request);

@@ -23,6 +23,12 @@ class Builder {
   // Operators of the user's own, for models that are loaded afterwards; nullptr = none.
   void set_custom_ops(std::shared_ptr<const ops::CustomOps> ops) { options_.custom_ops = std::move(ops); }
   Status load_model(const SourceModel& source);
+  // What load_model() and build() do first, for callers that check more before they call them.
+  void forget_model() {
+    forget_build();
+    imported_.reset();
+  }
+  void forget_build() { built_.reset(); }
   // Optimizes, quantizes (when asked) and compiles the loaded model; may be called again.
   Status build(const BuildRequest& request = {});
   // For the builds that follow: config().rknn_batch_size.

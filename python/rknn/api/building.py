@@ -1,4 +1,4 @@
-"""Calls that make a .rknn of a loaded model: options, build, hybrid quantization, export."""
+"""Calls that make a .rknn of a loaded model: options, build, hybrid quantization."""
 
 import os
 
@@ -7,7 +7,7 @@ import numpy as np
 from .. import _openrknn
 from . import options as config_options
 from .log import Progress
-from .model import Model, guarded, path_of
+from .model import Model, building, guarded, path_of
 from .samples import list_file
 
 
@@ -21,7 +21,7 @@ def batch_of(value):
 
 
 class Building(Model):
-    """config(), build(), hybrid quantization and export_rknn()."""
+    """config(), build() and hybrid quantization."""
 
     def config(self, **kwargs):
         """Sets the build options (keywords only); see docs/python_api.md. Raises ValueError on an illegal one."""
@@ -37,7 +37,7 @@ class Building(Model):
             raise
         self._session = None
 
-    @guarded
+    @building
     def build(
         self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, auto_hybrid_quant=False, **others
     ):
@@ -53,16 +53,14 @@ class Building(Model):
             self._log.info("pre_compile: every model is compiled for its chip, so is this one")
         builder.set_batch(batch_of(rknn_batch_size))
         auto_hybrid = bool(auto_hybrid or auto_hybrid_quant)
-        self._session = None
         self._log.info("rknn building ...")
         wants_samples = do_quantization or auto_hybrid
         with list_file(dataset if wants_samples else None, "build", self._log) as samples:
             for line in builder.build(bool(do_quantization), samples, auto_hybrid):
                 self._log.info(line)
-        self._session = None
         self._log.info("rknn building done.")
 
-    @guarded
+    @building
     def hybrid_quantization_step1(
         self, dataset=None, rknn_batch_size=None, proposal=False, proposal_dataset_size=1, custom_hybrid=None
     ):
@@ -76,7 +74,6 @@ class Building(Model):
         pairs = [custom_hybrid] if custom_hybrid and isinstance(custom_hybrid[0], str) else custom_hybrid or []
         if any(len(pair) != 2 or not all(isinstance(name, str) for name in pair) for pair in pairs):
             raise ValueError(f"Invalid custom_hybrid {custom_hybrid!r}, expect [[input_name, output_name], ...]!")
-        self._session = None
         with list_file(dataset, "hybrid_quantization_step1", self._log) as samples:
             files, summary = builder.hybrid_step1(
                 samples, bool(proposal), max(int(proposal_dataset_size or 1), 1), [tuple(pair) for pair in pairs]

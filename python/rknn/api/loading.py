@@ -4,7 +4,7 @@ import numpy as np
 
 from .. import _openrknn
 from .log import Progress
-from .model import Model, guarded, path_of
+from .model import Model, loading, path_of
 
 
 def sizes_of(value):
@@ -63,19 +63,19 @@ def _scalar(value, name):
 class Loading(Model):
     """load_onnx() and its like, load_rknn()."""
 
-    @guarded
+    @loading
     def load_onnx(self, model, inputs=None, input_size_list=None, input_initial_val=None, outputs=None):
         """Reads an ONNX model. `inputs`/`outputs` crop it, `input_size_list` fixes shapes, `input_initial_val` makes inputs constant."""
         if inputs is not None or input_size_list is not None or outputs is not None:
             self._log.warn("load_onnx", "If you don't need to crop the model, don't set 'inputs'/'input_size_list'/'outputs'!")
         self._load("load_onnx", "onnx", model, inputs, input_size_list, outputs, initial=input_initial_val)
 
-    @guarded
+    @loading
     def load_tflite(self, model, input_is_nchw=False):
         """Reads a TFLite model, quantized or not."""
         self._load("load_tflite", "tflite", model, input_is_nchw=input_is_nchw)
 
-    @guarded
+    @loading
     def load_tensorflow(
         self,
         tf_pb,
@@ -107,7 +107,7 @@ class Loading(Model):
             self._normalize_like_toolkit1(mean_values, std_values)
         self._load("load_tensorflow", "tensorflow", tf_pb, inputs, sizes, outputs, input_is_nchw=input_is_nchw, feeds=feeds)
 
-    @guarded
+    @loading
     def load_caffe(self, model, *positional, proto=None, blobs=None, input_name=None):
         """Reads a prototxt and its weights; without `blobs` the weights are random, for judging speed and memory. Toolkit1's second
         argument, proto='caffe' or 'lstm_caffe', is accepted and not needed."""
@@ -122,40 +122,39 @@ class Loading(Model):
             raise ValueError(f"Invalid proto {proto!r}, expect in ['caffe', 'lstm_caffe']!")
         self._load("load_caffe", "caffe", model, input_name, weights=blobs)
 
-    @guarded
+    @loading
     def load_darknet(self, model, weight=None):
         """Reads a cfg and its weights; without `weight` the weights are random, for judging speed and memory."""
         self._load("load_darknet", "darknet", model, weights=weight)
 
-    @guarded
+    @loading
     def load_pytorch(self, model, input_size_list=None, inputs=None, outputs=None, convert_engine="torch"):
         """Reads a TorchScript file, traced or scripted, of any version, or an archive of torch.export (.pt2). `convert_engine` is
         Toolkit1's and has no effect."""
         self._load("load_pytorch", "pytorch", model, inputs, input_size_list, outputs)
 
-    @guarded
+    @loading
     def load_mxnet(self, symbol, params=None, input_size_list=None):
         """Reads a symbol file and its parameters; without `params` they are random, for judging speed and memory."""
         self._load("load_mxnet", "mxnet", symbol, None, input_size_list, weights=params)
 
-    @guarded
+    @loading
     def load_paddle(self, model, params=None, input_size_list=None, inputs=None, outputs=None):
         """Reads an inference model of PaddlePaddle: .pdmodel of Paddle 2 or .json of Paddle 3. Without `params` the .pdiparams of the same
         name is taken. The vendor's toolkit has no such call."""
         self._load("load_paddle", "paddle", model, inputs, input_size_list, outputs, weights=params)
 
-    @guarded
+    @loading
     def load_keras(self, model, convert_engine="Keras"):
         """Reads a whole model saved by Keras 2 or 3: .h5 or .keras. `convert_engine` is Toolkit1's and has no effect."""
         self._load("load_keras", "keras", model)
 
-    @guarded
+    @loading
     def load_rknn(self, path, load_model_in_npu=False):
-        """Reads a finished .rknn; config() is not needed. The simulator can run it. With load_model_in_npu `path` lies on the board that
+        """Reads a finished .rknn; config() is not needed. With load_model_in_npu `path` lies on the board that
         init_runtime connects to."""
         self._alive("load_rknn")
         path = path_of(path, "load_rknn")
-        self._session = self._loaded = self._path_on_board = None
         if self._builder is not None and not self._builder_used:
             self._log.warn("load_rknn", "The options of config have no effect on a finished model!")
         self._builder = None
@@ -189,7 +188,6 @@ class Loading(Model):
                     raise ValueError(
                         f"The dtype {value.dtype} of entry {i} of input_initial_val is not supported, expect numbers!"
                     )
-        self._session = self._loaded = self._path_on_board = None
         self._builder_used = True
         builder.set_custom_ops(self._custom_ops)
         builder.load(

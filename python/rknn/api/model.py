@@ -54,9 +54,10 @@ def tolerant(method):
     return call
 
 
-def guarded(method):
+def guarded(method, forget=None):
     """The failure contract of calls that return 0 or -1: problems are logged as E lines and become -1.
 
+    `forget` names a method that is called before anything is checked: what an earlier call made must not survive one that fails.
     With ORKNN_RAISE=1 in the environment they become ValueError instead, as in the vendor's newer releases.
     """
     unguarded = tolerant(method)
@@ -64,6 +65,8 @@ def guarded(method):
     @functools.wraps(method)
     def call(self, *args, **kwargs):
         try:
+            if forget is not None:
+                getattr(self, forget)()
             unguarded(self, *args, **kwargs)
         except Exception as error:  # whatever a file or an argument provokes: the contract is -1 and a line that says why
             self._fail(method.__name__, str(error) or type(error).__name__)
@@ -71,6 +74,10 @@ def guarded(method):
         return 0
 
     return call
+
+
+loading = functools.partial(guarded, forget="_forget_model")
+building = functools.partial(guarded, forget="_forget_build")
 
 
 def path_of(value, function):
@@ -148,6 +155,16 @@ class Model:
         self._log.error(function, text)
         if os.environ.get("ORKNN_RAISE") == "1":
             raise ValueError(text) from None
+
+    def _forget_model(self):
+        self._session = self._loaded = self._path_on_board = None
+        if self._builder is not None:
+            self._builder.forget_model()
+
+    def _forget_build(self):
+        if self._builder is not None:
+            self._session = None
+            self._builder.forget_build()
 
     def _need_builder(self, function):
         self._alive(function)
