@@ -44,7 +44,7 @@ def test_open_extents_are_told(make_onnx, capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")
     assert rknn.load_onnx(model, input_size_list=[[-1, 3]]) == 0
-    assert "The shape ['N', 3] of input 'x' stays open" in capfd.readouterr().err
+    assert "The shape ['N', 3] of input 'x' is dynamic" in capfd.readouterr().err
 
 
 def test_misspelt_keywords_of_loaders_are_named(capfd):

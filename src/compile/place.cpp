@@ -58,7 +58,7 @@ Decision decide(const NodeFacts& facts, const std::string* asked, const CompileO
   const Objection npu = npu_objection(facts), cpu = cpu_objection(facts);
   const bool cpu_wanted = asked && (*asked == "cpu" || *asked == "gpu");
   if (asked && *asked == "gpu" && platform::has_gpu(facts.platform()))
-    return {Device::Gpu, "op_target says gpu; its time there is not published, that of the CPU counts", false};
+    return {Device::Gpu, "op_target says gpu; times of the GPU are not published, the CPU's is used", false};
   if (npu.empty() && !cpu_wanted) {
     const auto window = facts.def().weights == ir::Weights::OutIn ? window_of(facts) : std::nullopt;
     const std::string_view vendor = listed_name(facts.def());  // Gemm is a convolution there

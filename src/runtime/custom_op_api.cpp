@@ -23,7 +23,7 @@ int register_all(Session& session, std::span<const rknn_custom_op> records) {
     const auto warn = [&, &name = type](const std::string& text) {
       log(LogLevel::Warn, kRegister, "The custom operator '" + name + "' " + text + "!");
     };
-    if (ops.serves(type)) warn("is registered again, the new one counts");
+    if (ops.serves(type)) warn("is registered twice, the later one is used");
     const size_t fused = ops.nodes().fused_count(type);
     if (fused)
       warn("does not compute " + std::to_string(fused) +

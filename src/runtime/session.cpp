@@ -285,8 +285,8 @@ Status Session::set_input(size_t index, const InputData& data) {
         leaves_range(data, info.dtype)) {
       warned_of_range_ = true;
       log(LogLevel::Warn, "inference",
-          "The input '" + info.name + "' is fed with numbers outside of " + std::string(dtype_name(info.dtype)) +
-              ", they do not arrive as they are!");
+          "The input '" + info.name + "' has values outside the range of " + std::string(dtype_name(info.dtype)) +
+              ", they are changed to fit it!");
     }
     values_[index] = std::move(*value);
     bound_inputs_[index].reset();

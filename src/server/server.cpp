@@ -80,7 +80,8 @@ void Server::admit(remote::Socket socket) {
   const std::lock_guard lock(mutex_);
   if (clients_.size() >= board_.limits().clients) {
     ++refused_;
-    log(LogLevel::Warn, "rknn_server", "a client is sent away: there are " + std::to_string(clients_.size()) + " already");
+    log(LogLevel::Warn, "rknn_server",
+        "a connection is refused: the limit of " + std::to_string(clients_.size()) + " clients is reached");
     return;
   }
   clients_.push_back(std::make_unique<Client>(std::move(socket), board_, key_));

@@ -42,7 +42,7 @@ void Session::send(Type type, std::span<const std::byte> payload) { writer_.writ
 
 Status Session::send_waiting() {
   if (out_->size() <= kMaxWaiting || !connection_.send || connection_.send(*out_)) return {};
-  return io_error("it takes no replies");
+  return io_error("the client does not read its replies");
 }
 
 bool Session::receive(std::span<const std::byte> bytes, std::vector<std::byte>& out) {
@@ -60,7 +60,7 @@ bool Session::receive(std::span<const std::byte> bytes, std::vector<std::byte>& 
       }
     }
     if (problem) continue;
-    log(LogLevel::Warn, "rknn_server", (client_.empty() ? "a client" : client_) + " is sent away: " + problem.to_string());
+    log(LogLevel::Warn, "rknn_server", (client_.empty() ? "a client" : client_) + " is disconnected: " + problem.to_string());
     // A stranger learns nothing but that it is not welcome.
     if (is_logged_in()) send(Type::Problem, Problem::of(problem).encode());
     return false;

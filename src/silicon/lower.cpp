@@ -360,7 +360,7 @@ Result<ops::OutputStage> host_stage(const format::Program& program, const Node& 
   const Tensor& out = program.graph.tensor(node.output());
   const std::optional<Dims> dims = out.shape ? to_dims(*out.shape) : std::nullopt;
   if (!def || !dims || dims->empty() || (node.op != "int:Conv" && node.op != "int:MatMul"))
-    return unsupported("it has no sums that the CPU converts");
+    return unsupported("the CPU can finish only integer Conv and MatMul");
   const int64_t channels = node.op == "int:Conv" && dims->size() > 1 ? (*dims)[1] : dims->back();
   const Lowering l{program, node, NodeReader(node, *def), {}};
   return read_stage(l, 4, ops::product_limits(DType::Int8, DType::Int8, channels));

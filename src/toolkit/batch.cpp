@@ -150,7 +150,7 @@ TensorId copy_tensor(const Graph& from, TensorId t, Graph& to, std::string name)
 Status enlarge(Graph& graph, TensorId t, int64_t batch) {
   Tensor& tensor = graph.tensor(t);
   if (!tensor.shape || tensor.shape->empty())
-    return unsupported(fmt::format("'{}' has no extents, so no batch", tensor.name)).hint("leave rknn_batch_size unset");
+    return unsupported(fmt::format("'{}' is a scalar and has no batch axis", tensor.name)).hint("leave rknn_batch_size unset");
   if (!(*tensor.shape)[0].is_known())
     return unsupported(fmt::format("the batch of '{}' is not known", tensor.name))
         .hint("give the input shapes with input_size_list");

@@ -77,7 +77,7 @@ Status store_streams(const BuildOptions& options, const ir::OpSet& ops, format::
         .found(std::string(options.chip->name))
         .hint("leave out the option 'registers'");
   if (options.config.remove_weight)
-    return invalid_argument("files that leave out weights cannot hold command streams, which come with them packed")
+    return invalid_argument("'registers' stores the weights in packed form, so it cannot be combined with 'remove_weight'")
         .hint("leave out 'registers' or 'remove_weight'");
   for (const format::Program& program : model.programs) {
     ORKNN_TRY_ASSIGN(const silicon::Image image, silicon::make_image(program, ops));

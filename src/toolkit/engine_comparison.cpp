@@ -28,7 +28,7 @@ double half_unit(double magnitude) {
   return std::ldexp(1.0, std::ilogb(std::min(magnitude, 65504.0)) - 10);
 }
 
-// How much of a difference before a tail is left behind it, at most.
+// How much of a difference before a tail is left after it, at most.
 double gain_of_tail(const Node& n, const std::function<const TensorData*(TensorId)>& value) {
   double gain = 1;
   for (const TailStep& step : n.tail) {

@@ -101,7 +101,7 @@ Status check_step1(const Imported& imported, const HybridRequest& request) {
   if (request.dataset.empty())
     return invalid_argument("quantization needs a dataset").hint("give hybrid_quantization_step1() a list of calibration files");
   if (!imported.network.other_shapes.empty())
-    return unsupported("hybrid quantization keeps one set of shapes")
+    return unsupported("hybrid quantization supports one set of shapes only")
         .found("several in dynamic_input")
         .hint("use build(auto_hybrid=True), or give dynamic_input one set");
   return require_float_source(imported);

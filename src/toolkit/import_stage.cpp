@@ -69,9 +69,9 @@ void warn_of_open_inputs(const ir::Graph& graph, const std::string& tag) {
   for (ir::TensorId t : graph.inputs())
     if (const ir::Tensor& input = graph.tensor(t); !input.shape || !ir::to_dims(*input.shape))
       log(LogLevel::Warn, tag,
-          fmt::format(
-              "The shape {} of input '{}' stays open: its layers run on the CPU, and only the Python API can run the model!",
-              shape_text(input.shape), input.name));
+          fmt::format("The shape {} of input '{}' is dynamic: layers that depend on it run on the CPU, and only the Python API "
+                      "can run the model!",
+                      shape_text(input.shape), input.name));
 }
 
 // The configuration states it for the network's channels; an input whose channels are swapped applies it to the caller's.

@@ -136,7 +136,7 @@ Status check_finite(const ir::Graph& graph, const quantize::TensorStatistics& st
   if (!warning.empty())
     log(LogLevel::Warn, "build",
         warning + (others ? fmt::format(", so have {} more tensor{}", others, others == 1 ? "" : "s") : "") +
-            ", they do not enter the ranges!");
+            ", they are ignored when ranges are computed!");
   return {};
 }
 

@@ -29,7 +29,7 @@ Status check_request(const Imported& imported, const BuildRequest& request) {
         .hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
   if (request.do_quantization) ORKNN_TRY(require_float_source(imported));
   if (!request.do_quantization && request.auto_hybrid && !imported.network.other_shapes.empty())
-    return unsupported("auto_hybrid of a float model keeps one set of shapes")
+    return unsupported("auto_hybrid without quantization supports one set of shapes only")
         .found("several in dynamic_input")
         .hint("leave auto_hybrid off");
   return {};

@@ -12,7 +12,8 @@ constexpr int64_t kMostPixels = 1 << 20;  // along one axis
 Result<TensorId> correlation(Layer& l, TensorId a, TensorId b) {
   const Parameters p = l.parameters("correlation_param");
   const std::string type = p.word("correlation_type", "MULTIPLY");
-  if (type != "MULTIPLY" && type != "0") return unsupported("only products are correlated").expected("MULTIPLY").found(type);
+  if (type != "MULTIPLY" && type != "0")
+    return unsupported("this correlation_type is not supported").expected("MULTIPLY").found(type);
   return l.emit("Correlation", {a, b},
                 {{"pad", p.integer("pad", 0)},
                  {"kernel_size", p.integer("kernel_size", 1)},

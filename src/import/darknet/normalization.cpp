@@ -29,7 +29,7 @@ Result<TensorId> local_response(Layer& l, TensorId previous) {
 
 Result<TensorId> softmax(Layer& l, TensorId x) {
   if (l.has("tree")) {
-    l.warn("the scores before the softmax over the word tree are handed out");
+    l.warn("a softmax over a tree of words is not supported; the output holds the scores before it");
     return x;
   }
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to divide it into groups"));

@@ -511,7 +511,7 @@ Result<Tensor> zero_padding(LayerCall& call) {
 Result<Tensor> zero_padding1d(LayerCall& call) {
   GraphWriter& g = call.graph;
   const std::vector<int64_t> pads = call.config["padding"].integers(2);
-  if (pads.size() != 2) return invalid_model("the layer has no padding");
+  if (pads.size() != 2) return invalid_model("'padding' must be two integers");
   return g.like("Pad", {call.input(), g.node("Reshape", {g.ints({0, 0, pads[0], pads[1], 0, 0}), g.ints({3, 2})}, 2)});
 }
 

@@ -239,7 +239,7 @@ Result<Tensor> multi_head_attention(LayerCall& call) {
 Result<Tensor> attention(LayerCall& call) {
   GraphWriter& g = call.graph;
   if (call.inputs.size() < 2 || call.inputs.size() > 3 || call.config["score_mode"].string("dot") != "dot")
-    return unsupported("Attention needs a query, a value and their product");
+    return unsupported("only Attention with two or three inputs and score_mode 'dot' is supported");
   for (const auto& [name, value] : named_arguments(call.arguments).entries)
     if ((name == "mask" && !value.is_null()) || (name == "return_attention_scores" && value.flag(false)))
       return unsupported("the argument '" + name + "' of Attention is not supported");

@@ -35,7 +35,7 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
     result.source.op_sets.emplace_back(std::string(domain), version);
     if (domain.empty() && version > kNewestOpset)
       result.source.warnings.push_back("opset " + std::to_string(version) + " is newer than " + std::to_string(kNewestOpset) +
-                                       ": operators are taken to mean what they mean there");
+                                       ": its operators are read as those of that version");
   }
   TensorReader tensors({source.folder, source.real_folder}, source.keeper, options.missing_weights);
   GraphBuilder builder(model, tensors, ops);

@@ -330,10 +330,10 @@ class Builder {
     return {};
   }
   Status take_apart(const Operation& op) {
-    if (op.reads.size() != 1) return invalid_model("a list is taken apart that is not there");
+    if (op.reads.size() != 1) return invalid_model("the list to divide does not exist");
     ORKNN_TRY_ASSIGN(const std::vector<std::string> values, values_of(op.reads[0]));
     if (values.size() != op.makes.size())
-      return invalid_model("a list is taken apart into another number of values")
+      return invalid_model("a list is divided into another number of values")
           .expected(std::to_string(values.size()))
           .found(std::to_string(op.makes.size()));
     for (size_t i = 0; i < values.size(); ++i) values_[op.makes[i].id] = {values[i]};

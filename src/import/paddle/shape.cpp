@@ -82,8 +82,7 @@ Result<std::vector<TensorId>> unstacked(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t axis, l.axis(l.integer("axis", 0), x));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to take it apart"));
   const int64_t count = dims[static_cast<size_t>(axis)];
-  if (count > 4096)
-    return unsupported("a tensor is taken apart into too many").expected("at most 4096").found(std::to_string(count));
+  if (count > 4096) return unsupported("a tensor is divided into too many").expected("at most 4096").found(std::to_string(count));
   return unstack(l, x, axis, count);
 }
 
@@ -91,7 +90,7 @@ Result<std::vector<TensorId>> unstacked(Layer& l, TensorId x) {
 Result<TensorId> cut(Layer& l, TensorId x, bool has_strides) {
   ORKNN_TRY_ASSIGN(const TensorId begin, l.vector(1));
   ORKNN_TRY_ASSIGN(const TensorId end, l.vector(2));
-  if (!begin || !end) return invalid_model("a cut needs its begin and its end");
+  if (!begin || !end) return invalid_model("'starts' or 'ends' of the slice is missing");
   const std::vector<int64_t> axes = l.integers("axes");
   const TensorId axes_id = l.add_ints("axes", axes);
   std::vector<TensorId> inputs{x, begin, end, axes_id};

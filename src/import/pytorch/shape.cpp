@@ -280,7 +280,7 @@ Result<TensorId> as_strided(Call& c, TensorId x) {
       at += rest % dims[i] * strides[i];
       rest /= dims[i];
     }
-    if (at >= count_of_self(c)) return invalid_model("as_strided leaves its tensor");
+    if (at >= count_of_self(c)) return invalid_model("as_strided reads beyond the end of its tensor");
     positions.push_back(at);
   }
   return c.gather(c.reshape(x, {-1}), c.add_constant("positions", ir::TensorData::from<int64_t>(dims, positions)), 0);
