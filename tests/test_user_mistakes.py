@@ -155,7 +155,7 @@ def test_python_values_of_the_wrong_kind(capfd, shapes_model):
     assert rknn.load_onnx(str(shapes_model)) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
     run = lambda value: message(capfd, lambda: rknn.inference([value]))
     assert "found the file name 'dog.jpg': read the file first" in run("dog.jpg")
-    assert "Input 'image' is no array" in run(None)
+    assert "Input 'image' is not an array" in run(None)
     assert "expect a list of files, one per input, found None" in message(capfd, lambda: rknn.accuracy_analysis(None))
 
 
