@@ -148,6 +148,7 @@ void pack_weights(State& s, const Weights& weights, ThreadPool& pool) {
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool& pool) {
   auto s = std::make_unique<State>();
   s->conv = *BlockedConv::create(q, false);
+  s->conv.flip = 0;  // tiles make words of the bytes as they are
   const BlockedConv& c = s->conv;
   s->rows = divide_up(c.window.out[1], kTileResults);
   s->columns = divide_up(c.window.out[2], kTileResults);

@@ -132,7 +132,7 @@ __attribute__((noinline)) static void sum_pixels_of(const BlockedProduct& p, con
       for (int d = 0; d < kDwords; d += 4) add_dwords<kDot, kFlips, kDwords>(from + d * 4, kDwords, weights, sum);
     }
   }
-  if constexpr (kDwords >= 4)
+  if constexpr (kDwords > 1)
     for (int64_t k = p.whole; k < p.whole + p.partial; ++k)
       for (int64_t d = 0; d < p.partial_dwords; d += 4)
         add_dwords<kDot, kFlips, kDwords>(x + p.offsets[k] + d * 4, p.partial_dwords - d, weights, sum);
