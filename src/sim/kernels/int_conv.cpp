@@ -88,6 +88,7 @@ std::optional<Geometry> geometry_of(const KernelQuery& q) {
   g.outputs = shape->outputs_per_group();
   const Window& v = g.window;
   if (!g.transposed && g.groups > 1 && g.channels == 1 && !is_wide(q)) return std::nullopt;  // depthwise has a kernel of its own
+  if (!g.transposed && v.cuts_input()) return std::nullopt;
   if (!v.fits_int32() || v.in[0] != 1 || v.out[0] != 1 || v.kernel[0] != 1 || v.pad_begin[0] != 0) return std::nullopt;
   return g;
 }
