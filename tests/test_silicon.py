@@ -209,6 +209,18 @@ def test_the_engine_is_chosen_by_the_environment(network, openrknn):
     assert wrong.returncode == 1 and "simulator, registers or npu" in wrong.stderr
 
 
+def test_calibration_measures_on_the_simulator(tmp_path, source, network, openrknn):
+    model, _ = source
+    for engine in ("registers", "npu"):
+        again = tmp_path / f"{engine}.rknn"
+        done = openrknn(
+            *("quantize", model, "--dataset", tmp_path / "list.txt", "-o", again, "-t", "rk3588"),
+            env=dict(os.environ, ORKNN_ENGINE=engine),
+        )
+        assert done.returncode == 0, done.stderr
+        assert again.read_bytes() == network[0].read_bytes()
+
+
 def test_other_chips_have_no_streams(tmp_path, make_onnx, openrknn):
     model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [1, 4, 4, 4])}, {"y": ("float32", [1, 4, 4, 4])})
     assert openrknn("convert", model, "-o", tmp_path / "m.rknn", "-t", "rv1106").returncode == 0
