@@ -32,68 +32,67 @@ def test_outputs_are_those_of_keras(name):
     rknn.release()
 
 
-def test_unknown_layers_are_reported_at_once(tmp_path, capfd):
-    bytes_ = (MODELS / "classifier.h5").read_bytes()
-    changed = bytes_.replace(b'"class_name": "Flatten"', b'"class_name": "Flutten"')
-    changed = changed.replace(b'"class_name": "MaxPooling2D"', b'"class_name": "MixPooling2D"')
-    assert changed != bytes_
-    (tmp_path / "m.h5").write_bytes(changed)
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588")
-    assert rknn.load_keras(tmp_path / "m.h5") == -1
-    error = capfd.readouterr().err
-    assert "'Flutten' is not supported" in error and "'MixPooling2D' is not supported" in error
+@pytest.fixture
+def load(capfd):
+    """A function that loads a file and returns the code with what was logged."""
+
+    def run(path):
+        rknn = RKNN()
+        rknn.config(target_platform="rk3588")
+        return rknn.load_keras(path), capfd.readouterr().err
+
+    return run
 
 
-def test_unknown_functions_are_named(tmp_path, capfd):
-    bytes_ = (MODELS / "operations.h5").read_bytes()
-    changed = bytes_.replace(b'"class_name": "Absolute"', b'"class_name": "Absolate"')
-    assert changed != bytes_
-    (tmp_path / "m.h5").write_bytes(changed)
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588")
-    assert rknn.load_keras(tmp_path / "m.h5") == -1
-    assert "the function 'Absolate' is not supported" in capfd.readouterr().err
+@pytest.fixture
+def changed(tmp_path):
+    """A function that writes a copy of a model in which texts have given way to others of their length."""
+
+    def write(name, texts):
+        content = (MODELS / name).read_bytes()
+        for old, new in texts.items():
+            assert old in content and len(old) == len(new)
+            content = content.replace(old, new)
+        (tmp_path / name).write_bytes(content)
+        return tmp_path / name
+
+    return write
+
+
+def test_unknown_layers_are_reported_at_once(changed, load):
+    names = {
+        b'"class_name": "Flatten"': b'"class_name": "Flutten"',
+        b'"class_name": "MaxPooling2D"': b'"class_name": "MixPooling2D"',
+    }
+    code, error = load(changed("classifier.h5", names))
+    assert code == -1 and "'Flutten' is not supported" in error and "'MixPooling2D' is not supported" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "text"),
+    [
+        ("operations.h5", b'"class_name": "Absolute"', b'"class_name": "Absolate"', "the function 'Absolate' is not supported"),
+        ("sequence.h5", b'"axis": 1', b'"axis": 9', "the axis is outside of the tensor"),
+        ("classifier.h5", b"model_config", b"model_confug", "holds no description of a model"),
+    ],
+    ids=["function", "axis", "weights_alone"],
+)
+def test_what_cannot_be_read_is_refused(name, old, new, text, changed, load):
+    code, error = load(changed(name, {old: new}))
+    assert code == -1 and text in error
 
 
 @pytest.mark.parametrize("name", ["first_state.keras", "old_first_state.keras"])
-def test_layers_with_more_inputs_than_we_read_are_refused(name, capfd):
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588")
-    assert rknn.load_keras(MODELS / "refused" / name) == -1
-    assert "more than one tensor is given to the layer" in capfd.readouterr().err
+def test_layers_with_more_inputs_than_we_read_are_refused(name, load):
+    code, error = load(MODELS / "refused" / name)
+    assert code == -1 and "more than one tensor is given to the layer" in error
 
 
-def test_masks_are_warned_of(tmp_path, capfd):
-    bytes_ = (MODELS / "sequence.h5").read_bytes()
-    changed = bytes_.replace(b'"mask_zero": false', b'"mask_zero": true ')
-    assert changed != bytes_
-    (tmp_path / "m.h5").write_bytes(changed)
-    for path in (tmp_path / "m.h5", MODELS / "sequence.h5"):
-        rknn = RKNN()
-        rknn.config(target_platform="rk3588")
-        assert rknn.load_keras(path) == 0
-        assert ("masks (mask_zero)" in capfd.readouterr().err) == (path.parent == tmp_path)
-
-
-def test_axes_outside_of_the_tensor_are_refused(tmp_path, capfd):
-    bytes_ = (MODELS / "sequence.h5").read_bytes()
-    changed = bytes_.replace(b'"axis": 1', b'"axis": 9')
-    assert changed != bytes_
-    (tmp_path / "m.h5").write_bytes(changed)
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588")
-    assert rknn.load_keras(tmp_path / "m.h5") == -1
-    assert "the axis is outside of the tensor" in capfd.readouterr().err
-
-
-def test_weights_alone_are_no_model(tmp_path, capfd):
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588")
-    changed = (MODELS / "classifier.h5").read_bytes().replace(b"model_config", b"model_confug")
-    (tmp_path / "w.h5").write_bytes(changed)
-    assert rknn.load_keras(tmp_path / "w.h5") == -1
-    assert "holds no description of a model" in capfd.readouterr().err
+def test_masks_are_warned_of(changed, load):
+    masked = changed("sequence.h5", {b'"mask_zero": false': b'"mask_zero": true '})
+    for path in (masked, MODELS / "sequence.h5"):
+        code, error = load(path)
+        assert code == 0 and ("masks (mask_zero)" in error) == (path == masked)
 
 
 def test_command_line_recognizes_keras(openrknn, tmp_path):
