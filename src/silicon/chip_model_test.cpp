@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "conv_bench.h"
 #include "ops/support/requantize.h"
 #include "silicon/example_layers.h"
 #include "silicon/lint.h"
@@ -25,50 +26,18 @@ struct Random {
   }
 };
 
-// Operands of an int8 layer with their addresses; tensors are rows, columns, channels.
-struct Bench {
-  ConvLayer layer;
-  std::vector<int8_t> input, weights, operand;
-  std::vector<int32_t> bias;
-  std::vector<Stream> streams;
-  std::vector<std::byte> input_cube, output_cube, operand_cube;
-  ConvOperands packed;
-  ConvAddresses at;
-  DeviceMemory memory;
-
-  explicit Bench(ConvLayer l, uint32_t seed = 7) : layer(std::move(l)) {
+// An int8 layer with random operands.
+struct Bench : ConvBench<int8_t> {
+  explicit Bench(ConvLayer l, uint32_t seed = 7) : ConvBench(std::move(l)) {
     Random random{std::mt19937(seed)};
-    input = random.bytes(layer.height * layer.width * layer.channels);
-    weights = random.bytes(layer.window.height * layer.window.width * layer.channels * (layer.depthwise ? 1 : layer.kernels));
+    input = random.bytes(input_count());
+    weights = random.bytes(weight_count());
     for (int64_t k = 0; k < layer.kernels; ++k) bias.push_back(static_cast<int32_t>(random.between(-5000, 5000)));
-    if (layer.element_wise) operand = random.bytes(layer.out_height * layer.out_width * layer.kernels);
-  }
-
-  Status place() {
-    packed = pack_operands(layer, weights.data(), bias);
-    input_cube.resize(static_cast<size_t>(layer.input_bytes()));
-    output_cube.resize(static_cast<size_t>(layer.output_bytes()));
-    pack_cube(layer.input(), TensorOrder::Hwc, input.data(), input_cube, layer.in_zero_point);
-    AddressSpace space;
-    const auto put = [&](const char* name, uint32_t& address, std::span<std::byte> bytes) -> Status {
-      ORKNN_TRY_ASSIGN(address, space.allocate(bytes.size()));
-      return memory.map(name, address, bytes);
-    };
-    ORKNN_TRY(put("input", at.input, input_cube));
-    ORKNN_TRY(put("weights", at.weights, packed.weights));
-    ORKNN_TRY(put("bias", at.bias, packed.bias));
-    ORKNN_TRY(put("output", at.output, output_cube));
-    if (layer.element_wise) {
-      operand_cube.resize(output_cube.size());
-      pack_cube(layer.output(), TensorOrder::Hwc, operand.data(), operand_cube, 0);
-      ORKNN_TRY(put("operand", at.operand, operand_cube));
-    }
-    ORKNN_TRY_ASSIGN(streams, conv_streams(layer, at));
-    return {};
+    if (layer.element_wise) operand = random.bytes(output_count());
   }
 
   std::vector<int8_t> output() const {
-    std::vector<int8_t> plain(static_cast<size_t>(layer.out_height * layer.out_width * layer.kernels));
+    std::vector<int8_t> plain(static_cast<size_t>(output_count()));
     unpack_cube(layer.output(), TensorOrder::Hwc, output_cube, plain.data());
     return plain;
   }

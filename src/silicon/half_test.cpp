@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "conv_bench.h"
 #include "ops/eval.h"
 #include "silicon/example_layers.h"
 #include "silicon/lint.h"
@@ -15,6 +16,7 @@
 #include "silicon/network.h"
 #include "silicon/recipe.h"
 #include "silicon/sums.h"
+#include "small_network.h"
 
 namespace orknn::silicon {
 namespace {
@@ -36,50 +38,20 @@ ConvLayer combined(ConvLayer l, ElementWise::Operation operation) {
   return l;
 }
 
-// Operands of a float16 layer; small numbers, so that every sum is exact.
-struct HalfBench {
-  ConvLayer layer;
-  std::vector<uint16_t> input, weights, operand;
-  std::vector<int32_t> bias;
-  ConvOperands packed;
-  std::vector<std::byte> input_cube, output_cube, operand_cube;
-  ConvAddresses at;
-  DeviceMemory memory;
-  std::vector<Stream> streams;
-
-  explicit HalfBench(ConvLayer l) : layer(std::move(l)) {
+// A float16 layer with small numbers, so that every sum is exact.
+struct HalfBench : ConvBench<uint16_t> {
+  explicit HalfBench(ConvLayer l) : ConvBench(std::move(l)) {
     std::mt19937 engine(3);
     const auto numbers = [&](int64_t count, double unit) {
       std::vector<uint16_t> v(static_cast<size_t>(count));
       for (uint16_t& bits : v) bits = float_to_half(static_cast<float>((static_cast<double>(engine() % 33) - 16) * unit));
       return v;
     };
-    input = numbers(layer.height * layer.width * layer.channels, 0.25);
-    weights = numbers(layer.window.height * layer.window.width * layer.channels * (layer.depthwise ? 1 : layer.kernels), 0.125);
-    operand = numbers(layer.out_height * layer.out_width * layer.kernels, 0.5);
+    input = numbers(input_count(), 0.25);
+    weights = numbers(weight_count(), 0.125);
+    operand = numbers(output_count(), 0.5);
     for (int64_t k = 0; k < layer.kernels; ++k)
       bias.push_back(std::bit_cast<int32_t>((static_cast<float>(engine() % 65) - 32) * 0.0625f));
-  }
-  Status place() {
-    packed = pack_operands(layer, weights.data(), bias);
-    input_cube.resize(static_cast<size_t>(layer.input_bytes()));
-    output_cube.resize(static_cast<size_t>(layer.output_bytes()));
-    operand_cube.resize(static_cast<size_t>(layer.output_bytes()));
-    pack_cube(layer.input(), TensorOrder::Hwc, input.data(), input_cube, 0);
-    if (layer.element_wise) pack_cube(layer.output(), TensorOrder::Hwc, operand.data(), operand_cube, 0);
-    AddressSpace space;
-    const auto put = [&](const char* name, uint32_t& address, std::span<std::byte> bytes) -> Status {
-      if (bytes.empty()) return {};
-      ORKNN_TRY_ASSIGN(address, space.allocate(bytes.size()));
-      return memory.map(name, address, bytes);
-    };
-    ORKNN_TRY(put("input", at.input, input_cube));
-    ORKNN_TRY(put("weights", at.weights, packed.weights));
-    ORKNN_TRY(put("bias", at.bias, packed.bias));
-    ORKNN_TRY(put("output", at.output, output_cube));
-    ORKNN_TRY(put("operand", at.operand, operand_cube));
-    ORKNN_TRY_ASSIGN(streams, conv_streams(layer, at));
-    return {};
   }
   double sum(int64_t y, int64_t x, int64_t k) const {
     const Window2d& w = layer.window;
@@ -254,12 +226,7 @@ class HalfNetwork {
     const ir::TensorId grouped = conv("grouped", mean, 40, 1, 4, {.op = "Relu"});
     const ir::TensorId y = tensor("y", {1, 40, 1, 1});
     g.add_node({.op = "Tanh", .name = "cpu", .inputs = {grouped}, .outputs = {y}});
-    g.inputs() = {x};
-    g.outputs() = {y};
-    for (const ir::NodeId id : g.order()) program.tasks.push_back({.node = id, .macs = 1000});
-    program.buffers.resize(g.tensor_count());
-    program.inputs.push_back({.tensor = x});
-    program.outputs.push_back({.tensor = y});
+    make_tasks(program, x, y);
     input = numbers({1, 19, 12, 10}, 77, 2);
   }
   size_t step(std::string_view name) const {

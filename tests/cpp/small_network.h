@@ -17,6 +17,17 @@ inline ir::TensorData random_bytes(ir::Dims dims, uint32_t seed) {
   return data;
 }
 
+// A task per node of the graph, which reads x and makes y.
+inline void make_tasks(format::Program& program, ir::TensorId x, ir::TensorId y) {
+  ir::Graph& g = program.graph;
+  g.inputs() = {x};
+  g.outputs() = {y};
+  for (const ir::NodeId id : g.order()) program.tasks.push_back({.node = id, .macs = 1000});
+  program.buffers.resize(g.tensor_count());
+  program.inputs.push_back({.tensor = x});
+  program.outputs.push_back({.tensor = y});
+}
+
 // x [1,19,24,20] -> conv 3x3 to 32 channels, in bands with `rows` high enough -> max pool -> two convolutions, joined -> average
 // -> split -> addition -> a layer of the CPU.
 class SmallNetwork {
@@ -46,12 +57,7 @@ class SmallNetwork {
     const ir::TensorId c = conv("beside", high, {1, 32, rows / 4, columns / 4}, 1, 5);
     const ir::TensorId y = tensor("y", {1, 32, rows / 4, columns / 4});
     g.add_node({.op = "Max", .name = "cpu", .inputs = {b, c}, .outputs = {y}});
-    g.inputs() = {x};
-    g.outputs() = {y};
-    for (const ir::NodeId id : g.order()) program.tasks.push_back({.node = id, .macs = 1000});
-    program.buffers.resize(g.tensor_count());
-    program.inputs.push_back({.tensor = x});
-    program.outputs.push_back({.tensor = y});
+    make_tasks(program, x, y);
     input = random_bytes({1, 19, rows, columns}, 77);
   }
 
