@@ -8,6 +8,8 @@ namespace orknn::sim::kernels::ORKNN_FORM {
 
 #if defined(ORKNN_FORM_AVX512)
 constexpr int kConvPixels = 14, kConvBlocks = 2;  // 28 sums, 2 of weights, 1 of data of 32 registers
+#elif defined(ORKNN_FORM_32_REGISTERS)
+constexpr int kConvPixels = 6, kConvBlocks = 1;  // 24 sums of four lanes, 4 of weights, 1 of data of 32 registers
 #elif defined(ORKNN_FORM_AVX2)
 constexpr int kConvPixels = 6, kConvBlocks = 1;  // 12 sums, 2 of weights, 1 of data of 16 registers
 #else
@@ -59,45 +61,32 @@ static void conv_micro(const ConvPixels& c, const float* x, const float* w, cons
 }
 
 using ConvMicro = void (*)(const ConvPixels&, const float*, const float*, const float*, float*, const float*, int64_t);
-#if defined(ORKNN_FORM_AVX512)
-#define ORKNN_CONV_MICROS(blocks, step)                                                                                        \
-  {                                                                                                                            \
-    conv_micro<1, blocks, step>, conv_micro<2, blocks, step>, conv_micro<3, blocks, step>, conv_micro<4, blocks, step>,        \
-        conv_micro<5, blocks, step>, conv_micro<6, blocks, step>, conv_micro<7, blocks, step>, conv_micro<8, blocks, step>,    \
-        conv_micro<9, blocks, step>, conv_micro<10, blocks, step>, conv_micro<11, blocks, step>, conv_micro<12, blocks, step>, \
-        conv_micro<13, blocks, step>, conv_micro<14, blocks, step>                                                             \
+// For `pixels` of at most Pixels and `blocks` of at most Blocks.
+template <int Step, int Blocks = kConvBlocks, int Pixels = kConvPixels>
+static ConvMicro conv_micro_for(int64_t blocks, int64_t pixels) {
+  if constexpr (Blocks > 1) {
+    if (blocks < Blocks) return conv_micro_for<Step, Blocks - 1, Pixels>(blocks, pixels);
   }
-#elif defined(ORKNN_FORM_AVX2)
-#define ORKNN_CONV_MICROS(blocks, step)                                                                                 \
-  {                                                                                                                     \
-    conv_micro<1, blocks, step>, conv_micro<2, blocks, step>, conv_micro<3, blocks, step>, conv_micro<4, blocks, step>, \
-        conv_micro<5, blocks, step>, conv_micro<6, blocks, step>                                                        \
+  if constexpr (Pixels > 1) {
+    if (pixels < Pixels) return conv_micro_for<Step, Blocks, Pixels - 1>(blocks, pixels);
   }
-#else
-#define ORKNN_CONV_MICROS(blocks, step) \
-  { conv_micro<1, blocks, step>, conv_micro<2, blocks, step> }
-#endif
-// [pixel step][blocks - 1][pixels - 1]
-static constexpr ConvMicro kConvMicros[3][kConvBlocks][kConvPixels] = {
-#if defined(ORKNN_FORM_AVX512)
-    {ORKNN_CONV_MICROS(1, 0), ORKNN_CONV_MICROS(2, 0)},
-    {ORKNN_CONV_MICROS(1, 16), ORKNN_CONV_MICROS(2, 16)},
-    {ORKNN_CONV_MICROS(1, 32), ORKNN_CONV_MICROS(2, 32)},
-#else
-    {ORKNN_CONV_MICROS(1, 0)},
-    {ORKNN_CONV_MICROS(1, 16)},
-    {ORKNN_CONV_MICROS(1, 32)},
-#endif
-};
-#undef ORKNN_CONV_MICROS
+  return conv_micro<Pixels, Blocks, Step>;
+}
+ORKNN_SIMD ConvMicro choose_conv_micro(int64_t pixel_step, int64_t blocks, int64_t pixels) {
+  if (pixel_step == kLaneChannels) return conv_micro_for<kLaneChannels>(blocks, pixels);
+  if (pixel_step == 2 * kLaneChannels) return conv_micro_for<2 * kLaneChannels>(blocks, pixels);
+  return conv_micro_for<0>(blocks, pixels);
+}
 
 static void conv_pixels(const ConvPixels& c) {
-  const int step = c.pixel_step == kLaneChannels ? 1 : c.pixel_step == 2 * kLaneChannels ? 2 : 0;
+  // Tiles as even as possible: the first `longer` of them have a pixel more.
   const int64_t tiles = divide_up(c.columns, kConvPixels), least = c.columns / tiles, longer = c.columns % tiles;
   for (int64_t block = 0; block < c.blocks; block += kConvBlocks) {
     const float* w = c.weights + block * c.weights_step;
     const float* bias = c.bias ? c.bias + block * kLaneChannels : nullptr;
-    const ConvMicro* micros = kConvMicros[step][smaller(kConvBlocks, c.blocks - block) - 1];
+    const int64_t blocks = smaller(kConvBlocks, c.blocks - block);
+    const ConvMicro usual = choose_conv_micro(c.pixel_step, blocks, least),
+                    first = longer ? choose_conv_micro(c.pixel_step, blocks, least + 1) : usual;
     const int64_t ahead_step = divide_up(kLaneChannels, c.rows * tiles);
     const float* ahead = w + c.ahead;
     for (int64_t row = 0; row < c.rows; ++row) {
@@ -105,7 +94,7 @@ static void conv_pixels(const ConvPixels& c) {
       float* y = c.y + block * c.y_block_step + row * c.y_row_step;
       for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t pixels = least + (tile < longer ? 1 : 0);
-        micros[pixels - 1](c, x, w, bias, y, ahead, ahead_step);
+        (tile < longer ? first : usual)(c, x, w, bias, y, ahead, ahead_step);
         ahead += c.taps * c.channels * ahead_step;
         x += pixels * c.pixel_step;
         y += pixels * kLaneChannels;
