@@ -31,6 +31,11 @@ struct Window {
       if (pad_begin[i] < 0 || pad_end[i] < 0) return true;
     return false;
   }
+  // A padded copy of a plane is not out of proportion to it, as with a window far larger than the plane, and can be made.
+  bool suits_a_padded_copy() const {
+    return fits_int32() && !cuts_input() && kernel[2] * dilation[2] <= 2 * (in[2] + 16) &&
+           (kernel[1] - 1) * dilation[1] + 1 <= 2 * (in[1] + 16);
+  }
   bool padded() const { return pad_begin != Axes{0, 0, 0} || pad_end != Axes{0, 0, 0}; }
 };
 
