@@ -17,8 +17,6 @@ using namespace kernels;
 constexpr int64_t kTaps = 9;
 constexpr int64_t kTileBytes = 448 << 10;  // of transformed tiles that all weights pass by
 constexpr int64_t kLeastTiles = 14;        // of a part, so that weights are worth their way
-constexpr int64_t kTogether = 2;           // blocks of the result that a core computes at once, if it can
-constexpr int64_t kJobsPerThread = 3;
 
 struct State : KernelState {
   FloatConv conv;
@@ -82,13 +80,7 @@ void transform_weights(const float (&w)[kTaps], float* points, int64_t point_ste
 // Packs the weights of direct sums, or those of tiles.
 void pack_direct(const State& s, const ir::TensorView& w, ThreadPool& pool) {
   std::call_once(s.directly, [&] {
-    FloatConv packed;
-    packed.window = s.conv.window;
-    packed.channels = s.conv.channels;
-    packed.outputs = s.conv.outputs;
-    packed.y_blocks = s.conv.y_blocks;
-    if (!packed.pack_weights(w, pool)) throw std::bad_alloc();  // the next run tries again
-    s.direct = std::move(packed.weights);
+    if (!s.conv.pack_weights(w, pool, s.direct)) throw std::bad_alloc();  // the next run tries again
   });
 }
 

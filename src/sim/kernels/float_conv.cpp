@@ -7,6 +7,7 @@ using namespace kernels;
 
 struct State : KernelState {
   FloatConv conv;
+  AlignedFloats weights;
 };
 
 bool accepts(const KernelQuery& q) { return FloatConv::create(q).has_value(); }
@@ -15,11 +16,14 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   auto s = std::make_unique<State>();
   s->conv = std::move(*FloatConv::create(q));
   ORKNN_TRY(s->conv.take_bias(q));
-  ORKNN_TRY(s->conv.pack_weights(q.inputs[1].constant->view(), pool));
+  ORKNN_TRY(s->conv.pack_weights(q.inputs[1].constant->view(), pool, s->weights));
   return std::unique_ptr<const KernelState>(std::move(s));
 }
 
-Status run(KernelContext& c, const KernelState* state) { return static_cast<const State*>(state)->conv.run(c); }
+Status run(KernelContext& c, const KernelState* state) {
+  const State& s = *static_cast<const State*>(state);
+  return s.conv.run(c, s.weights.data());
+}
 }  // namespace
 
 std::span<const Kernel> float_conv() {

@@ -6,8 +6,6 @@ namespace orknn::sim::kernels {
 namespace {
 constexpr int64_t kBandBytes = 384 << 10;  // of the input that all weights pass by
 constexpr int64_t kLinePixels = 28;        // a part of a plane whose rows are one is a multiple of these
-constexpr int64_t kTogether = 2;           // blocks of the result that a core computes at once, if it can
-constexpr int64_t kJobsPerThread = 3;
 constexpr int64_t kSmallestJob = 100'000;  // multiply-accumulates
 constexpr int64_t kFewChannels = 8;        // fewer results than these leave most lanes empty
 constexpr int64_t kSmallPlane = 64;        // pixels, where that does not matter
@@ -122,10 +120,7 @@ std::optional<FloatConv> FloatConv::create(const KernelQuery& q) {
   if (q.node.has_input(2) && (!q.inputs[2].constant || !storage_of(q.inputs[2].dtype) || q.inputs[2].constant->count() != w[0]))
     return std::nullopt;
   const std::optional<Window> window = window_of(q.attributes(), x, y, std::span(w).subspan(2));
-  // A window far larger than the plane would need a buffer out of proportion to the data.
-  if (!window || !window->fits_int32() || window->cuts_input() ||
-      window->kernel[2] * window->dilation[2] > 2 * (window->in[2] + 16) || padded_rows(*window, 1) > 2 * (window->in[1] + 16))
-    return std::nullopt;
+  if (!window || !window->suits_a_padded_copy()) return std::nullopt;
   FloatConv c;
   c.window = *window;
   c.channels = x[1];
@@ -151,7 +146,7 @@ Status FloatConv::take_bias(const KernelQuery& q) {
   return {};
 }
 
-Status FloatConv::pack_weights(const ir::TensorView& values, ThreadPool& pool) {
+Status FloatConv::pack_weights(const ir::TensorView& values, ThreadPool& pool, AlignedFloats& weights) const {
   const int64_t taps = window.taps(), depth = taps * channels, size = y_blocks * depth * kBlock;
   if (!weights.allocate(size)) return out_of_scratch(size * 4);
   visit_dtype(values.dtype, [&]<class T>(TypeTag<T>) {

@@ -29,20 +29,22 @@ class BlockedSteps {
   std::vector<Operand> operands_;  // per step
 };
 
-// Convolution of one group; also what of a 3x3 one that is usually computed otherwise.
+constexpr int64_t kTogether = 2;       // blocks of the result that a core computes at once, if it can
+constexpr int64_t kJobsPerThread = 3;  // of several
+
+// Convolution of one group by direct sums; its weights are the caller's.
 struct FloatConv {
   Window window;
   int64_t channels = 0, outputs = 0, x_blocks = 0, y_blocks = 0;
   bool from_rows = false;  // the input is in rows
   BlockedSteps tail;
-  AlignedFloats weights;  // [block][tap][channel][kBlock]
-  AlignedFloats bias;     // [block][kBlock]
+  AlignedFloats bias;  // [block][kBlock]
 
-  // Without weights and bias; nothing for nodes that are not such a convolution.
+  // Without a bias; nothing for nodes that are not such a convolution.
   static std::optional<FloatConv> create(const KernelQuery& query);
   Status take_bias(const KernelQuery& query);
-  Status pack_weights(const ir::TensorView& values, ThreadPool& pool);
-  Status run(KernelContext& context) const { return run(context, weights.data()); }
+  // As [block][tap][channel][kBlock].
+  Status pack_weights(const ir::TensorView& values, ThreadPool& pool, AlignedFloats& weights) const;
   Status run(KernelContext& context, const float* packed) const;
 };
 
