@@ -10,9 +10,8 @@ file(GLOB room_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/base/*_test.cpp
 list(TRANSFORM room_tests REPLACE "^.*/src/" "src/")
 add_executable(orknn_thread_tests ${room_tests} src/runtime/context_test.cpp src/runtime/session_test.cpp src/sim/matrix_product_test.cpp
                tests/cpp/capi_checker_test.cpp tests/cpp/capi_contexts_test.cpp tests/cpp/capi_matmul_test.cpp tests/cpp/capi_memory_test.cpp
-               src/sim/executor_test.cpp tests/cpp/failing_allocation.cpp tests/cpp/format_sample.cpp)
+               src/sim/executor_test.cpp tests/cpp/failing_allocation.cpp tests/cpp/format_sample.cpp tests/cpp/test_paths.cpp)
 target_link_libraries(orknn_thread_tests PRIVATE orknn_server orknn_runtime GTest::gtest_main orknn_options)
 target_include_directories(orknn_thread_tests PRIVATE tests/cpp)
-target_compile_definitions(orknn_thread_tests PRIVATE ORKNN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ORKNN_CAPI_DIR="${PROJECT_BINARY_DIR}")
 orknn_precompile(orknn_thread_tests gtest/gtest.h)
 add_dependencies(orknn_thread_tests capi_matmul)

@@ -14,13 +14,14 @@
 #include "data/picture.h"
 #include "data/resize.h"
 #include "temporary_folder.h"
+#include "test_paths.h"
 
 namespace orknn::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kPictures = std::string(ORKNN_SOURCE_DIR) + "/tests/data/pictures/";
+const std::string kPictures = std::string(tests::kSourceFolder) + "/tests/data/pictures/";
 
 class DatasetTest : public testing::Test {
  protected:

@@ -12,11 +12,12 @@
 #include "golden.h"
 #include "mutation.h"
 #include "temporary_folder.h"
+#include "test_paths.h"
 
 namespace orknn::data {
 namespace {
 
-const std::string kFolder = std::string(ORKNN_SOURCE_DIR) + "/tests/data/pictures/";
+const std::string kFolder = std::string(tests::kSourceFolder) + "/tests/data/pictures/";
 
 std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

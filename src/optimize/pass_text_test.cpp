@@ -16,6 +16,7 @@
 #include "ir/text.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
+#include "test_paths.h"
 
 namespace orknn::optimize {
 namespace {
@@ -30,7 +31,7 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.file << ":" << c.line; }
 
-std::filesystem::path test_folder() { return std::filesystem::path(ORKNN_SOURCE_DIR) / "src/optimize/tests"; }
+std::filesystem::path test_folder() { return std::filesystem::path(tests::kSourceFolder) / "src/optimize/tests"; }
 
 std::vector<Case> read_cases() {
   std::vector<Case> cases;

@@ -9,6 +9,8 @@
 #include <regex>
 #include <set>
 
+#include "test_paths.h"
+
 namespace orknn::platform {
 namespace {
 
@@ -140,7 +142,7 @@ TEST(Platforms, NoOtherFileNamesAChip) {
   const std::regex chip("\\br[kv][0-9]{4}[a-z]*\\b", std::regex::icase);
   std::vector<std::string> found;
   for (const char* folder : {"src", "tools", "python/src"}) {
-    const fs::path root = fs::path(ORKNN_SOURCE_DIR) / folder;
+    const fs::path root = fs::path(tests::kSourceFolder) / folder;
     if (!fs::exists(root)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root)) {
       const std::string name = entry.path().filename().string(), extension = entry.path().extension().string();

@@ -15,13 +15,14 @@
 #include "ir/text.h"
 #include "runtime/session.h"
 #include "temporary_folder.h"
+#include "test_paths.h"
 #include "toolkit/normalization.h"
 #include "toolkit/report.h"
 
 namespace orknn::toolkit {
 namespace {
 
-const std::string kModel = std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx";
+const std::string kModel = std::string(tests::kSourceFolder) + "/examples/models/shapes.onnx";
 
 // Collects log lines while it lives.
 class LogLines {

@@ -12,14 +12,15 @@
 #include <set>
 
 #include "temporary_folder.h"
+#include "test_paths.h"
 
 namespace orknn::toolkit {
 namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-const fs::path kOwn = fs::path(ORKNN_SOURCE_DIR) / "tests" / "data" / "npu";
-const fs::path kCorpus = fs::path(ORKNN_SOURCE_DIR) / ".." / "shared" / "corpus" / "npu";
+const fs::path kOwn = fs::path(tests::kSourceFolder) / "tests" / "data" / "npu";
+const fs::path kCorpus = fs::path(tests::kSourceFolder) / ".." / "shared" / "corpus" / "npu";
 
 std::vector<fs::path> layers_in(const fs::path& folder) {
   std::vector<fs::path> found;

@@ -5,6 +5,7 @@
 #include "capi_models.h"
 #include "refusals.h"
 #include "rknn_matmul_api.h"
+#include "test_paths.h"
 #include "toolkit/builder.h"
 
 namespace orknn::tests {
@@ -314,7 +315,7 @@ TEST(CApiErrors, NoShapesChosen) {
   config.dynamic_input = {{{1, 3, 32, 48}}, {{1, 3, 64, 64}}};
   auto builder = toolkit::Builder::create(config);
   ASSERT_TRUE(builder);
-  ASSERT_TRUE(builder->load_model({std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx"}));
+  ASSERT_TRUE(builder->load_model({std::string(tests::kSourceFolder) + "/examples/models/shapes.onnx"}));
   ASSERT_TRUE(builder->build());
   const std::vector<std::byte> model = *format::write_rknn_to_memory(*builder->built()->model);
   TestContext context(model);

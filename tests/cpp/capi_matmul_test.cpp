@@ -15,6 +15,7 @@
 #include "openrknn.h"
 #include "rknn_matmul_api.h"
 #include "sim/kernels/support/cpu.h"
+#include "test_paths.h"
 
 extern "C" int rknn_matmul_create_dyn_shape(rknn_matmul_ctx*, rknn_matmul_info*, int, rknn_matmul_shape[], rknn_matmul_io_attr[]);
 
@@ -124,7 +125,7 @@ class CApiMatmul : public testing::Test {
 
 TEST_F(CApiMatmul, ResultsOfAllTypesAndLayoutsAreThoseOfPlainLoops) {
   for (const char* chip : {"", "rk3562", "rk3566", "rk3568", "rk3576", "rk3588", "rv1126b"}) {
-    FILE* pipe = popen((std::string(ORKNN_CAPI_DIR "/capi_matmul ") + chip + " 2>&1").c_str(), "r");
+    FILE* pipe = popen((std::string(tests::kBuildFolder) + "/capi_matmul " + chip + " 2>&1").c_str(), "r");
     ASSERT_NE(pipe, nullptr);
     std::string text;
     char part[512];

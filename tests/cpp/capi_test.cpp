@@ -15,6 +15,7 @@
 #include "rknn_api.h"
 #include "rknn_custom_op.h"
 #include "runtime/session.h"
+#include "test_paths.h"
 #include "toolkit/builder.h"
 
 namespace orknn {
@@ -414,7 +415,7 @@ TEST(CApiOwn, ThreadCount) {
 TEST(CProgram, GivesTheSameValuesAsASession) {
   const std::string path = testing::TempDir() + "capi_program.rknn";
   ASSERT_TRUE(format::write_rknn(format::sample_model(), path));
-  FILE* pipe = popen((std::string(ORKNN_CAPI_DIR "/capi_basic ") + path + " 100 2>&1").c_str(), "r");
+  FILE* pipe = popen((std::string(tests::kBuildFolder) + "/capi_basic " + path + " 100 2>&1").c_str(), "r");
   ASSERT_NE(pipe, nullptr);
   std::string text;
   for (char line[4096]; fgets(line, sizeof line, pipe);) text += line;
@@ -445,7 +446,7 @@ std::vector<std::byte> model_of_two_sizes() {
   config.dynamic_input = {{{1, 3, 32, 48}}, {{1, 3, 64, 64}}};
   auto builder = toolkit::Builder::create(config);
   EXPECT_TRUE(builder);
-  EXPECT_TRUE(builder->load_model({std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx"}));
+  EXPECT_TRUE(builder->load_model({std::string(tests::kSourceFolder) + "/examples/models/shapes.onnx"}));
   EXPECT_TRUE(builder->build());
   return *format::write_rknn_to_memory(*builder->built()->model);
 }

@@ -9,6 +9,7 @@
 #include "failing_allocation.h"
 #include "format_sample.h"
 #include "temporary_folder.h"
+#include "test_paths.h"
 #include "toolkit/builder.h"
 
 namespace orknn::tests {
@@ -206,7 +207,7 @@ TEST(CApiZeroCopy, ARunAllocatesNothing) {
 
 // A bundled network in int8 or float16.
 std::vector<std::byte> bundled_model(const std::string& network, bool quantized) {
-  const std::string folder = std::string(ORKNN_SOURCE_DIR) + "/examples/models/";
+  const std::string folder = std::string(tests::kSourceFolder) + "/examples/models/";
   const TemporaryFolder list;
   std::ofstream(list.file("dataset.txt")) << folder << "pictures/" << (network == "shapes" ? "shape" : "boxes") << "_000.png\n";
   toolkit::BuildConfig config;

@@ -16,6 +16,7 @@
 #include "ir/infer.h"
 #include "ir/text.h"
 #include "ops/eval.h"
+#include "test_paths.h"
 
 namespace orknn {
 namespace {
@@ -193,7 +194,7 @@ Outcome run_case(const fs::path& folder, const json& info, bool verbose) {
 
 TEST(Corpus, Onnx) {
   const char* set = std::getenv("ORKNN_CORPUS");
-  const fs::path corpus = set ? fs::path(set) : fs::path(ORKNN_SOURCE_DIR).parent_path() / "shared" / "corpus";
+  const fs::path corpus = set ? fs::path(set) : fs::path(tests::kSourceFolder).parent_path() / "shared" / "corpus";
   if (!fs::is_directory(corpus / "onnx")) GTEST_SKIP() << "no corpus at " << corpus << "; set ORKNN_CORPUS";
   const char* filter = std::getenv("ORKNN_CASE");
   std::vector<fs::path> folders;

@@ -19,6 +19,7 @@
 #include "remote/wire.h"
 #include "temporary_folder.h"
 #include "tensorflow_writer.h"
+#include "test_paths.h"
 #include "tflite_samples.h"
 #include "torch_writer.h"
 
@@ -41,10 +42,10 @@ std::vector<Seed> seeds() {
   for (const auto& s : tests::sample_torch_models()) list.push_back({"pytorch", s.name, s.bytes});
   for (const auto& s : tests::tf::samples()) list.push_back({"tensorflow", s.name, s.text});
   for (const auto& s : tests::mxnet::samples()) list.push_back({"mxnet", s.name, s.symbol + '\0' + s.params});
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(ORKNN_SOURCE_DIR) + "/tests/data/keras"))
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(tests::kSourceFolder) + "/tests/data/keras"))
     if (entry.path().extension() == ".h5" || entry.path().extension() == ".keras")
       list.push_back({"keras", entry.path().filename().string(), content_of(entry.path())});
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(ORKNN_SOURCE_DIR) + "/tests/data/paddle"))
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(tests::kSourceFolder) + "/tests/data/paddle"))
     if (entry.path().extension() == ".json" || entry.path().extension() == ".pdmodel")
       list.push_back({"paddle", entry.path().filename().string(), content_of(entry.path())});
   for (const auto& s : tests::layer_cases("caffe_layers.txt")) list.push_back({"caffe", s.name, s.network});

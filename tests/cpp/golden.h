@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "test_paths.h"
+
 namespace orknn::tests {
 
 inline std::vector<std::vector<std::string>> golden_lines(const std::string& name) {
-  std::ifstream file(std::string(ORKNN_SOURCE_DIR) + "/tests/data/" + name);
+  std::ifstream file(std::string(tests::kSourceFolder) + "/tests/data/" + name);
   std::vector<std::vector<std::string>> lines;
   for (std::string line, word; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;

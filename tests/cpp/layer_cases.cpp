@@ -8,6 +8,7 @@
 #include "agreement.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
+#include "test_paths.h"
 
 namespace orknn::tests {
 namespace {
@@ -24,7 +25,7 @@ ir::TensorData tensor_from(std::istringstream& words) {
 }  // namespace
 
 std::vector<LayerCase> layer_cases(const std::string& file) {
-  std::ifstream stream(std::string(ORKNN_SOURCE_DIR) + "/tests/data/" + file);
+  std::ifstream stream(std::string(tests::kSourceFolder) + "/tests/data/" + file);
   std::vector<LayerCase> cases;
   for (std::string line; std::getline(stream, line);) {
     std::istringstream words(line);

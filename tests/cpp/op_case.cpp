@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "ir/text.h"
+#include "test_paths.h"
 
 namespace orknn::tests {
 namespace {
@@ -120,7 +121,7 @@ Result<std::vector<OpCase>> read_op_cases(const std::string& path) { return File
 std::vector<std::string> op_case_files() {
   std::vector<std::string> paths;
   std::error_code missing;  // no folder, no cases: the test that wants some for every op says so
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(ORKNN_SOURCE_DIR) + "/src/ops", missing))
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(tests::kSourceFolder) + "/src/ops", missing))
     if (entry.path().extension() == ".cases") paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   return paths;

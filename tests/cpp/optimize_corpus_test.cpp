@@ -17,6 +17,7 @@
 #include "ir/text.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
+#include "test_paths.h"
 
 namespace orknn::optimize {
 namespace {
@@ -28,7 +29,7 @@ constexpr int64_t kMaxMacs = 30'000'000;
 
 fs::path corpus() {
   if (const char* set = std::getenv("ORKNN_CORPUS")) return set;
-  return fs::path(ORKNN_SOURCE_DIR) / "../shared/corpus";
+  return fs::path(tests::kSourceFolder) / "../shared/corpus";
 }
 
 // A .npy file of version 1; nothing when it is not one or its type is none of ours.

@@ -12,6 +12,7 @@
 #include "import/importer.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
+#include "test_paths.h"
 #include "toolkit/profile.h"
 
 namespace orknn::toolkit {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 fs::path shared_folder() {
   const char* set = std::getenv("ORKNN_SHARED");
-  fs::path folder = set ? fs::path(set) : fs::path(ORKNN_SOURCE_DIR).parent_path() / "shared";
+  fs::path folder = set ? fs::path(set) : fs::path(tests::kSourceFolder).parent_path() / "shared";
   return fs::exists(folder / "models" / "models.csv") ? folder : fs::path();
 }
 

@@ -10,12 +10,13 @@
 #include "import/keras/json_tree.h"
 #include "import_samples.h"
 #include "mutation.h"
+#include "test_paths.h"
 
 namespace orknn::importer::keras {
 namespace {
 
 std::string content(const std::string& name) {
-  std::ifstream file(std::string(ORKNN_SOURCE_DIR) + "/tests/data/keras/" + name, std::ios::binary);
+  std::ifstream file(std::string(tests::kSourceFolder) + "/tests/data/keras/" + name, std::ios::binary);
   EXPECT_TRUE(file.good()) << name;
   return {std::istreambuf_iterator<char>(file), {}};
 }

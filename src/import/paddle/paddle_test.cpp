@@ -13,12 +13,13 @@
 #include "ops/eval.h"
 #include "run_import.h"
 #include "temporary_folder.h"
+#include "test_paths.h"
 
 namespace orknn::importer::paddle {
 namespace {
 using ir::Dims;
 
-std::string paddle_path(const std::string& name) { return std::string(ORKNN_SOURCE_DIR) + "/tests/data/paddle/" + name; }
+std::string paddle_path(const std::string& name) { return std::string(tests::kSourceFolder) + "/tests/data/paddle/" + name; }
 std::string content_of(const std::string& name) {
   std::ifstream file(paddle_path(name), std::ios::binary);
   EXPECT_TRUE(file.good()) << name;

@@ -6,13 +6,14 @@
 
 #include "import/importer.h"
 #include "run_import.h"
+#include "test_paths.h"
 
 namespace orknn::importer {
 const Importer& toy_importer();  // in a folder of src/import the build would find it
 
 namespace {
 std::string contents(const std::string& path) {
-  std::ifstream file(std::string(ORKNN_SOURCE_DIR) + "/" + path, std::ios::binary);
+  std::ifstream file(std::string(tests::kSourceFolder) + "/" + path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
