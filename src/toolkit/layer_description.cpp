@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/half.h"
 #include "data/npy.h"
+#include "toolkit/layer_fields.h"
 
 namespace orknn::toolkit {
 using namespace silicon;
@@ -26,28 +27,23 @@ Result<nlohmann::ordered_json> read_json_object(const std::string& path) {
   return json;
 }
 
-Result<ir::TensorData> read_array(const std::string& folder, const std::string& file, DType dtype, int64_t count) {
+Result<ir::TensorData> read_array(const std::string& folder, const std::string& file, DType dtype, const ir::Dims& dims) {
+  const auto without_ones = [](ir::Dims d) {
+    std::erase(d, 1);
+    return d;
+  };
   ORKNN_TRY_ASSIGN(ir::TensorData value, data::read_npy((std::filesystem::path(folder) / file).string()));
-  if (value.dtype() != dtype || value.count() != count)
+  if (value.dtype() != dtype || without_ones(value.dims()) != without_ones(dims))
     return invalid_argument("'" + file + "' does not fit layer.json")
-        .expected(fmt::format("{} elements of {}", count, dtype_name(dtype)))
-        .found(fmt::format("{} elements of {}", value.count(), dtype_name(value.dtype())));
+        .expected(fmt::format("{} of {}", ir::to_string(dims), dtype_name(dtype)))
+        .found(fmt::format("{} of {}", ir::to_string(value.dims()), dtype_name(value.dtype())));
   return value;
 }
 
-std::string file_name(const nlohmann::ordered_json& name) {
-  const auto text = name.get<std::string>();
-  if (text.empty() || text == "." || text == ".." || text.find('/') != text.npos)
-    throw std::invalid_argument("'" + text + "' is not the name of a file in the folder");
-  return text;
-}
-
-int64_t extent(const nlohmann::ordered_json& json, const char* key) {
-  constexpr int64_t kLargest = 65536;
-  const auto value = json.at(key).get<int64_t>();
-  if (value < 1 || value > kLargest)
-    throw std::invalid_argument(fmt::format("the shape is not legal: '{}' is {}, expected 1 to {}", key, value, kLargest));
-  return value;
+ir::Dims FolderTensor::dims() const {
+  if (is_flat) return {count()};
+  if (order == TensorOrder::Hwc) return {cube.height, cube.width, cube.channels};
+  return {cube.channels, cube.height, cube.width};
 }
 
 bool FolderLayer::is_computed(size_t tensor) const {
@@ -80,20 +76,18 @@ Status load_tensor(const std::string& folder, const FolderTensor& t, std::vector
     std::memcpy(memory.data(), ramp.data(), ramp.size() * sizeof(uint16_t));
     return {};
   }
-  ORKNN_TRY_ASSIGN(const ir::TensorData value, read_array(folder, t.file, dtype_of_precision(t.cube.precision), t.count()));
+  ORKNN_TRY_ASSIGN(const ir::TensorData value, read_array(folder, t.file, dtype_of_precision(t.cube.precision), t.dims()));
   pack_cube(t.cube, t.order, value.data(), memory, t.cube.precision == Precision::Int8 ? t.zero_point : 0);
   return {};
 }
 
 namespace {
-using nlohmann::ordered_json;
-
 constexpr int64_t kLargestWindow = 1024;  // kernel, stride, dilation, padding
 
-// Numbers of an array, or that many defaults where it is missing.
-std::vector<int64_t> integers(const ordered_json& j, const char* key, std::vector<int64_t> otherwise) {
-  if (!j.contains(key)) return otherwise;
-  std::vector<int64_t> values = j.at(key).get<std::vector<int64_t>>();
+// As many numbers as there are defaults, which hold where the field is missing.
+std::vector<int64_t> window_numbers(const Fields& f, const char* key, std::vector<int64_t> otherwise) {
+  if (!f.has(key)) return otherwise;
+  std::vector<int64_t> values = f.integers(key);
   if (values.size() != otherwise.size())
     throw std::invalid_argument(fmt::format("'{}' has {} numbers, expected {}", key, values.size(), otherwise.size()));
   for (int64_t v : values)
@@ -102,9 +96,9 @@ std::vector<int64_t> integers(const ordered_json& j, const char* key, std::vecto
   return values;
 }
 
-Window2d window_of(const ordered_json& j, const char* pad_key) {
-  const auto kernel = integers(j, "kernel", {1, 1}), stride = integers(j, "stride", {1, 1}),
-             dilation = integers(j, "dilation", {1, 1}), pad = integers(j, pad_key, {0, 0, 0, 0});
+Window2d window_of(const Fields& f, const char* pad_key) {
+  const auto kernel = window_numbers(f, "kernel", {1, 1}), stride = window_numbers(f, "stride", {1, 1}),
+             dilation = window_numbers(f, "dilation", {1, 1}), pad = window_numbers(f, pad_key, {0, 0, 0, 0});
   return {.height = kernel[0],
           .width = kernel[1],
           .stride_y = stride[0],
@@ -115,12 +109,6 @@ Window2d window_of(const ordered_json& j, const char* pad_key) {
           .bottom = pad[1],
           .left = pad[2],
           .right = pad[3]};
-}
-
-float number_of(const ordered_json& j, const char* key) {
-  const std::string hex_key = std::string(key) + "_hex";
-  if (j.contains(hex_key)) return std::strtof(j.at(hex_key).get<std::string>().c_str(), nullptr);
-  return j.at(key).get<float>();
 }
 
 // Axes [kernels][channels][taps] become [kernels][taps][channels].
@@ -140,17 +128,17 @@ ir::TensorData channels_last(const ir::TensorData& from, int64_t kernels, int64_
 // ReLU with a ceiling: the largest accumulator whose result is still that of the ceiling.
 int64_t ceiling_of(double real, double accumulator_scale) { return std::llround(real / accumulator_scale); }
 
-void read_activation(const ordered_json& op, double accumulator_scale, ConvLayer& layer) {
-  const std::string name = op.value("activation", "none");
+void read_activation(const Fields& op, double accumulator_scale, ConvLayer& layer) {
+  const std::string name = op.text("activation", "none");
   if (name == "none" || name == "linear") return;
   layer.relu = true;
   if (name == "relu6")
     layer.ceiling = ceiling_of(6, accumulator_scale);
   else if (name == "clip" || name == "relux")
-    layer.ceiling = ceiling_of(op.at(op.contains("ceiling") ? "ceiling" : "max").get<double>(), accumulator_scale);
+    layer.ceiling = ceiling_of(op.number(op.has("ceiling") ? "ceiling" : "max"), accumulator_scale);
   else if (name != "relu")
     throw std::invalid_argument("unknown activation '" + name + "'");
-  if (op.contains("ceiling_accumulator")) layer.ceiling = op.at("ceiling_accumulator").get<int64_t>();
+  if (op.has("ceiling_accumulator")) layer.ceiling = op.integer("ceiling_accumulator");
 }
 
 Result<PoolTask::Method> pool_method(const std::string& name) {
@@ -166,10 +154,10 @@ class ChainReader {
   ChainReader(const std::string& folder, FolderLayer& layer) : folder_(folder), layer_(layer), json_(layer.json) {}
 
   Status run() {
-    for (const ordered_json& t : json_.at("tensors")) read_tensor(t);
-    const ordered_json& ops = json_.at("ops");
+    for (const Fields& t : json_.objects("tensors")) read_tensor(t);
+    const std::vector<Fields> ops = json_.objects("ops");
     for (size_t i = 0; i < ops.size(); ++i) {
-      const std::string kind = ops[i].at("kind").get<std::string>();
+      const std::string kind = ops[i].text("kind");
       if (kind == "conv" || kind == "depthwise" || kind == "fully_connected" || kind == "matmul")
         ORKNN_TRY(read_conv(i, ops[i]));
       else if (kind == "add")
@@ -183,64 +171,73 @@ class ChainReader {
   }
 
  private:
-  void read_tensor(const ordered_json& t) {
+  void read_tensor(const Fields& t) {
+    const int64_t id = t.integer("id");
     FolderTensor tensor;
-    tensor.id = std::to_string(t.at("id").get<int64_t>());
-    tensor.cube = {extent(t, "height"), extent(t, "width"), extent(t, "channels"), Precision::Int8};
-    tensor.zero_point = t.at("zero_point").get<int64_t>();
-    if (!t.value("virtual", false)) tensor.file = t.contains("file") ? file_name(t.at("file")) : "tensor_" + tensor.id + ".npy";
-    position_[t.at("id").get<int64_t>()] = layer_.tensors.size();
-    scales_.push_back(t.contains("scale") ? number_of(t, "scale") : 1.0f);
+    tensor.id = std::to_string(id);
+    tensor.cube = {t.extent("height"), t.extent("width"), t.extent("channels"), Precision::Int8};
+    tensor.zero_point = t.integer("zero_point");
+    if (tensor.zero_point < INT8_MIN || tensor.zero_point > INT8_MAX)
+      throw std::invalid_argument(fmt::format("the zero point of tensor {} is {}, expected -128 to 127", id, tensor.zero_point));
+    if (!t.flag("virtual", false)) tensor.file = t.has("file") ? t.file("file") : "tensor_" + tensor.id + ".npy";
+    if (!position_.emplace(id, layer_.tensors.size()).second)
+      throw std::invalid_argument(fmt::format("two tensors have the id {}", id));
+    scales_.push_back(t.exact_float("scale", 1.0f));
     layer_.tensors.push_back(std::move(tensor));
   }
-  size_t tensor_of(const ordered_json& op, const char* key) const {
-    const auto at = position_.find(op.at(key).get<int64_t>());
-    if (at == position_.end()) throw std::invalid_argument(fmt::format("'{}' names no tensor", key));
+  size_t tensor_of(const Fields& op, const char* key) const {
+    const auto at = position_.find(op.integer(key));
+    if (at == position_.end()) throw std::invalid_argument(fmt::format("'{}' names no tensor: {}", key, op.integer(key)));
     return at->second;
   }
 
-  Status read_conv(size_t index, const ordered_json& op) {
+  Status read_conv(size_t index, const Fields& op) {
     FolderStep step;
     step.op = index;
     step.input = tensor_of(op, "input");
     step.output = tensor_of(op, "output");
     const FolderTensor &in = layer_.tensors[step.input], &out = layer_.tensors[step.output];
     ConvLayer l;
-    l.depthwise = op.at("kind") == "depthwise";
+    l.depthwise = op.text("kind") == "depthwise";
     set_geometry(op, in.cube, out.cube, l);
     l.kernels = out.cube.channels;
     l.channels = in.cube.channels;
     l.in_zero_point = in.zero_point;
     l.out_zero_point = out.zero_point;
-    l.weight_zero_point = op.value("weights_zero_point", int64_t{0});
-    const float weight_scale = op.contains("weights_scale") ? number_of(op, "weights_scale") : 1.0f;
-    accumulator_scale_ = scales_[step.input] * weight_scale;
+    l.weight_zero_point = op.integer("weights_zero_point", 0);
+    accumulator_scale_ = scales_[step.input] * op.exact_float("weights_scale", 1.0f);
     read_output_scale(op, accumulator_scale_ / scales_[step.output], l);
-    const ordered_json& channels = json_.contains("per_channel") && !op.contains("per_channel")
-                                       ? json_.at("per_channel")
-                                       : op.value("per_channel", ordered_json());
-    if (channels.is_object()) {
-      if (channels.contains("channel_multipliers")) {
-        l.channel_multipliers = channels.at("channel_multipliers").get<std::vector<int32_t>>();
-        l.channel_shift = channels.at("channel_shift").get<int64_t>();
-        if (static_cast<int64_t>(l.channel_multipliers.size()) != l.kernels)
-          return bad_layer("there is not one multiplier per channel");
-      }
-      read_activation(channels, accumulator_scale_, l);
-    }
+    if (const Fields& owner = op.has("per_channel") ? op : json_; owner.has("per_channel"))
+      ORKNN_TRY(read_channels(owner.object("per_channel"), l));
     read_activation(op, accumulator_scale_, l);
-    const int64_t taps = l.window.height * l.window.width;
-    ORKNN_TRY_ASSIGN(step.weights, read_array(folder_, file_name(op.at("weights")), DType::Int8,
-                                              taps * l.channels * (l.depthwise ? 1 : l.kernels)));
-    ORKNN_TRY_ASSIGN(const ir::TensorData bias, read_array(folder_, file_name(op.at("bias")), DType::Int32, l.kernels));
+    ORKNN_TRY_ASSIGN(step.weights, read_array(folder_, op.file("weights"), DType::Int8,
+                                              {l.depthwise ? 1 : l.kernels, l.window.height, l.window.width, l.channels}));
+    ORKNN_TRY_ASSIGN(const ir::TensorData bias, read_array(folder_, op.file("bias"), DType::Int32, {l.kernels}));
     step.bias.assign(bias.values<int32_t>().begin(), bias.values<int32_t>().end());
     step.layer = std::move(l);
     layer_.steps.push_back(std::move(step));
     return {};
   }
 
+  Status read_channels(const Fields& channels, ConvLayer& l) const {
+    if (channels.has("channel_multipliers")) {
+      for (const int64_t multiplier : channels.integers("channel_multipliers")) {
+        if (multiplier < INT16_MIN || multiplier > INT16_MAX)
+          return bad_layer("a multiplier of a channel does not fit 16 bits").found(std::to_string(multiplier));
+        l.channel_multipliers.push_back(static_cast<int32_t>(multiplier));
+      }
+      l.channel_shift = channels.integer("channel_shift");
+      if (static_cast<int64_t>(l.channel_multipliers.size()) != l.kernels)
+        return bad_layer("there is not one multiplier per channel")
+            .expected(std::to_string(l.kernels))
+            .found(std::to_string(l.channel_multipliers.size()));
+    }
+    read_activation(channels, accumulator_scale_, l);
+    return {};
+  }
+
   template <class Layer>
-  static void set_geometry(const ordered_json& op, const Cube& in, const Cube& out, Layer& l) {
+  static void set_geometry(const Fields& op, const Cube& in, const Cube& out, Layer& l) {
     l.height = in.height;
     l.width = in.width;
     l.out_height = out.height;
@@ -248,15 +245,15 @@ class ChainReader {
     l.window = window_of(op, "pad_top_bottom_left_right");
   }
 
-  static void read_output_scale(const ordered_json& op, float factor, ConvLayer& l) {
+  static void read_output_scale(const Fields& op, float factor, ConvLayer& l) {
     const ScaleShift split = split_output_scale(factor);
-    l.out_multiplier = op.value("multiplier", split.scale);
-    l.out_shift = op.value("shift", split.shift);
+    l.out_multiplier = op.integer("multiplier", split.scale);
+    l.out_shift = op.integer("shift", split.shift);
   }
 
   // Fused into the convolution that makes `a`, if that never reaches memory; else a convolution by one copies `a` and `b` is
   // added.
-  Status read_add(size_t index, const ordered_json& op) {
+  Status read_add(size_t index, const Fields& op) {
     const size_t a = tensor_of(op, "a"), b = tensor_of(op, "b"), out = tensor_of(op, "output");
     if (layer_.tensors[a].file.empty()) {
       if (layer_.steps.empty() || layer_.steps.back().output != a)
@@ -269,8 +266,8 @@ class ChainReader {
     const ScaleShift split = split_operand_scale(scales_[b] / accumulator_scale_);
     ElementWise e;
     e.zero_point = layer_.tensors[b].zero_point;
-    e.multiplier = op.value("operand_multiplier", split.scale);
-    e.shift = op.value("operand_shift", split.shift);
+    e.multiplier = op.integer("operand_multiplier", split.scale);
+    e.shift = op.integer("operand_shift", split.shift);
     l.element_wise = e;
     l.out_zero_point = layer_.tensors[out].zero_point;
     read_output_scale(op, accumulator_scale_ / scales_[out], l);
@@ -301,14 +298,14 @@ class ChainReader {
     return {};
   }
 
-  Status read_pool(size_t index, const ordered_json& op) {
+  Status read_pool(size_t index, const Fields& op) {
     FolderStep step;
     step.op = index;
     step.input = tensor_of(op, "input");
     step.output = tensor_of(op, "output");
     const FolderTensor& in = layer_.tensors[step.input];
     PoolLayer l;
-    ORKNN_TRY_ASSIGN(l.method, pool_method(op.at("method").get<std::string>()));
+    ORKNN_TRY_ASSIGN(l.method, pool_method(op.text("method")));
     set_geometry(op, in.cube, layer_.tensors[step.output].cube, l);
     l.channels = in.cube.channels;
     l.zero_point = in.zero_point;
@@ -319,7 +316,7 @@ class ChainReader {
 
   const std::string& folder_;
   FolderLayer& layer_;
-  const ordered_json& json_;
+  const Fields json_;
   std::map<int64_t, size_t> position_;
   std::vector<float> scales_;       // of tensors
   float accumulator_scale_ = 1.0f;  // of the last convolution
@@ -336,10 +333,11 @@ Result<Precision> precision_of(const std::string& name) {
 // Reads the form with a single "layer": channels, rows, columns.
 class SingleReader {
  public:
-  SingleReader(const std::string& folder, FolderLayer& layer) : folder_(folder), layer_(layer), j_(layer.json.at("layer")) {}
+  SingleReader(const std::string& folder, FolderLayer& layer)
+      : folder_(folder), layer_(layer), fields_(Fields(layer.json).object("layer")) {}
 
   Status run() {
-    const std::string kind = j_.at("kind").get<std::string>();
+    const std::string kind = fields_.text("kind");
     if (kind == "pool") return read_pool();
     if (kind == "lut") return read_table();
     if (kind == "conv" || kind == "depthwise" || kind == "matmul" || kind == "fully_connected")
@@ -353,21 +351,21 @@ class SingleReader {
   }
   template <class Layer>
   void set_geometry(Layer& l) const {
-    l.height = extent(j_, "in_height");
-    l.width = extent(j_, "in_width");
-    l.out_height = extent(j_, "out_height");
-    l.out_width = extent(j_, "out_width");
-    l.window = window_of(j_, "pad");
+    l.height = fields_.extent("in_height");
+    l.width = fields_.extent("in_width");
+    l.out_height = fields_.extent("out_height");
+    l.out_width = fields_.extent("out_width");
+    l.window = window_of(fields_, "pad");
   }
   Status read_conv(bool depthwise) {
     ConvLayer l;
     set_geometry(l);
     l.depthwise = depthwise;
     l.has_bias = false;
-    l.channels = extent(j_, "in_channels");
-    l.kernels = extent(j_, "out_channels");
-    ORKNN_TRY_ASSIGN(l.in, precision_of(j_.at("dtype").get<std::string>()));
-    ORKNN_TRY_ASSIGN(l.out, precision_of(j_.value("out_dtype", j_.at("dtype").get<std::string>())));
+    l.channels = fields_.extent("in_channels");
+    l.kernels = fields_.extent("out_channels");
+    ORKNN_TRY_ASSIGN(l.in, precision_of(fields_.text("dtype")));
+    ORKNN_TRY_ASSIGN(l.out, precision_of(fields_.text(fields_.has("out_dtype") ? "out_dtype" : "dtype")));
     const bool widens = (l.in == Precision::Int8 && l.out == Precision::Int32) ||
                         (l.in == Precision::Half && (l.out == Precision::Half || l.out == Precision::Float));
     if (!widens) return unsupported("layer.json: there is no recipe for these types of input and output");
@@ -375,9 +373,9 @@ class SingleReader {
     add_tensor("input", l.input());
     add_tensor("output", l.output());
     step.output = 1;
-    if (j_.contains("ew") && j_.at("ew").is_string()) {
+    if (fields_.has("ew")) {
       ElementWise e;
-      const std::string name = j_.at("ew").get<std::string>();
+      const std::string name = fields_.text("ew");
       using enum ElementWise::Operation;
       const std::map<std::string, ElementWise::Operation> operations{{"add", Add}, {"max", Max}, {"min", Min}, {"mul", Multiply}};
       if (!operations.contains(name)) return unsupported("layer.json: unknown element-wise operation '" + name + "'");
@@ -386,10 +384,10 @@ class SingleReader {
       step.operand = 2;
       add_tensor("operand", l.output());
     }
-    const int64_t taps = l.window.height * l.window.width, kernels = depthwise ? 1 : l.kernels;
-    ORKNN_TRY_ASSIGN(const ir::TensorData weights,
-                     read_array(folder_, "weights.npy", dtype_of_precision(l.in), taps * l.channels * kernels));
-    step.weights = channels_last(weights, kernels, l.channels, taps);
+    const int64_t kernels = depthwise ? 1 : l.kernels;
+    ORKNN_TRY_ASSIGN(const ir::TensorData weights, read_array(folder_, "weights.npy", dtype_of_precision(l.in),
+                                                              {kernels, l.channels, l.window.height, l.window.width}));
+    step.weights = channels_last(weights, kernels, l.channels, l.window.height * l.window.width);
     step.layer = std::move(l);
     layer_.steps.push_back(std::move(step));
     return {};
@@ -397,10 +395,10 @@ class SingleReader {
   Status read_pool() {
     PoolLayer l;
     set_geometry(l);
-    l.channels = extent(j_, "channels");
-    l.zero_point = j_.value("zero_point", int64_t{0});
-    ORKNN_TRY_ASSIGN(l.method, pool_method(j_.at("method").get<std::string>()));
-    ORKNN_TRY_ASSIGN(l.precision, precision_of(j_.at("dtype").get<std::string>()));
+    l.channels = fields_.extent("channels");
+    l.zero_point = fields_.integer("zero_point", 0);
+    ORKNN_TRY_ASSIGN(l.method, pool_method(fields_.text("method")));
+    ORKNN_TRY_ASSIGN(l.precision, precision_of(fields_.text("dtype")));
     add_tensor("input", l.input());
     add_tensor("output", l.output());
     FolderStep step;
@@ -411,9 +409,9 @@ class SingleReader {
   }
   // Elements one after the other: pixels of eight channels.
   Status read_table() {
-    const auto function = j_.at("function").get<std::string>();
-    const int64_t elements = extent(j_, "elements");
-    if (j_.value("dtype", "f16") != "f16") return unsupported("layer.json: tables have a recipe for f16 only");
+    const auto function = fields_.text("function");
+    const int64_t elements = fields_.extent("elements");
+    if (fields_.text("dtype", "f16") != "f16") return unsupported("layer.json: tables have a recipe for f16 only");
     const std::optional<TableLayer> table = table_of_function(function, elements);
     if (!table) return unsupported("layer.json: there is no table for the function '" + function + "'");
     for (const char* name : {"input", "output"}) {
@@ -429,7 +427,7 @@ class SingleReader {
   }
   const std::string& folder_;
   FolderLayer& layer_;
-  const ordered_json& j_;
+  const Fields fields_;
 };
 
 }  // namespace
@@ -438,15 +436,14 @@ Result<FolderLayer> read_layer(const std::string& folder) {
   FolderLayer layer;
   ORKNN_TRY_ASSIGN(layer.json, read_json_object((std::filesystem::path(folder) / "layer.json").string()));
   try {
-    if (layer.json.contains("tolerance") && layer.json.at("tolerance").is_number())
-      layer.tolerance = layer.json.at("tolerance").get<double>();
-    layer.is_chain = layer.json.contains("ops");
+    const Fields fields(layer.json);
+    if (fields.has("tolerance") && layer.json.at("tolerance") != "exact") layer.tolerance = fields.number("tolerance");
+    layer.is_chain = fields.has("ops");
+    if (!layer.is_chain && !fields.has("layer")) return bad_layer("neither 'ops' nor 'layer' is there");
     if (layer.is_chain)
       ORKNN_TRY(ChainReader(folder, layer).run());
     else
       ORKNN_TRY(SingleReader(folder, layer).run());
-  } catch (const ordered_json::exception& e) {
-    return bad_layer(e.what());
   } catch (const std::invalid_argument& e) {
     return bad_layer(e.what());
   }

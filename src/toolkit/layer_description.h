@@ -21,6 +21,7 @@ struct FolderTensor {
   int64_t zero_point = 0;
   bool is_flat = false;  // elements one after the other, without axes
 
+  ir::Dims dims() const;
   int64_t count() const { return cube.height * cube.width * cube.channels; }
 };
 
@@ -49,12 +50,8 @@ Result<FolderLayer> read_layer(const std::string& folder);
 // --- what readers of such folders share
 Status bad_layer(const std::string& problem);
 Result<nlohmann::ordered_json> read_json_object(const std::string& path);
-// An .npy of the folder with so many elements of that type, in any shape.
-Result<ir::TensorData> read_array(const std::string& folder, const std::string& file, DType dtype, int64_t count);
-// A file that layer.json names: std::invalid_argument unless it lies in the folder itself.
-std::string file_name(const nlohmann::ordered_json& name);
-// An extent of a tensor, bounded so that the product of all axes cannot overflow; std::invalid_argument otherwise.
-int64_t extent(const nlohmann::ordered_json& json, const char* key);
+// An .npy of the folder with elements of that type and these axes; axes of one element may be missing or added.
+Result<ir::TensorData> read_array(const std::string& folder, const std::string& file, DType dtype, const ir::Dims& dims);
 // Bytes of tensor `i` in device memory: steps may read or write more than its cube.
 int64_t bytes_in_memory(const FolderLayer& layer, size_t i);
 // Puts the folder's values of a tensor into its cube; without a file a function's input is a ramp over its tables.

@@ -16,6 +16,7 @@ struct EmitOptions {
 struct EmitReport {
   size_t tasks = 0, words = 0, packed_bytes = 0;
   std::vector<std::string> results;  // files of the tensors that the chip model computed
+  size_t compared = 0;               // of these, with a file of the described folder
 };
 // Reads `folder` (layer.json, inputs, weights), writes streams, packed operands and the chip model's results into `out`, which is
 // made when it does not exist, in the same form. Where `folder` holds expected results, others are an error.

@@ -124,13 +124,15 @@ TEST(LayerFolder, BadFoldersAreReported) {
   EXPECT_NE(problem("not json").find("not a JSON object"), std::string::npos);
   EXPECT_NE(problem("{}").find("layer"), std::string::npos);
   EXPECT_NE(problem(R"({"layer": {"kind": "softmax"}})").find("softmax"), std::string::npos);
-  EXPECT_NE(problem(R"({"tensors": [], "ops": [{"kind": "conv", "input": 3}]})").find("names no tensor"), std::string::npos);
+  EXPECT_NE(problem(R"({"tensors": [], "ops": [{"kind": "conv", "input": 3}]})").find("'input' names no tensor: 3"),
+            std::string::npos);
   const auto pool = [&](const char* shape) {
     return problem(
         std::string(R"({"layer": {"kind": "pool", "method": "max", "dtype": "i8", "kernel": [2, 2], "stride": [2, 2], )") +
         shape + "}}");
   };
-  EXPECT_NE(pool(R"("channels": -4, "in_height": 4, "in_width": 4, "out_height": 2, "out_width": 2)").find("shape"),
+  EXPECT_NE(pool(R"("channels": -4, "in_height": 4, "in_width": 4, "out_height": 2, "out_width": 2)")
+                .find("'layer.channels' is -4, expected 1 to 65536"),
             std::string::npos);
   EXPECT_NE(pool(R"("channels": 4, "in_height": 4, "in_width": 4, "out_height": 2, "out_width": 2)").find("input.npy"),
             std::string::npos);
@@ -155,13 +157,38 @@ TEST(LayerFolder, DescriptionsThatCannotBeAreRefused) {
   ASSERT_TRUE(sound.contains("ops")) << layer;
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != text.npos; };
   std::string text = refusal([](ordered_json& j) { j["tensors"].back()["file"] = "../escaped.npy"; });
-  EXPECT_TRUE(says(text, "'../escaped.npy' is not the name of a file in the folder")) << text;
+  EXPECT_TRUE(says(text, "'tensors[1].file' is \"../escaped.npy\", expected the name of a file in the folder")) << text;
   text = refusal([](ordered_json& j) { j["tensors"][0]["height"] = int64_t{1} << 40; });
-  EXPECT_TRUE(says(text, "'height' is 1099511627776, expected 1 to 65536")) << text;
+  EXPECT_TRUE(says(text, "'tensors[0].height' is 1099511627776, expected 1 to 65536")) << text;
   text = refusal([](ordered_json& j) { j["ops"][0]["kernel"] = {int64_t{1} << 40, 1}; });
   EXPECT_TRUE(says(text, "'kernel' holds 1099511627776, expected 0 to 1024")) << text;
   text = refusal([](ordered_json& j) { j["tensors"][0]["height"] = "tall"; });
-  EXPECT_TRUE(says(text, "layer.json: ")) << text;
+  EXPECT_TRUE(says(text, "layer.json: 'tensors[0].height' is \"tall\", expected a whole number")) << text;
+  text = refusal([](ordered_json& j) { j["ops"][0]["stride"] = {1.5, 1}; });
+  EXPECT_TRUE(says(text, "'ops[0].stride' is [1.5,1], expected a list of whole numbers")) << text;
+  text = refusal([](ordered_json& j) { j["ops"][0].erase("output"); });
+  EXPECT_TRUE(says(text, "'ops[0].output' is missing")) << text;
+  text = refusal([](ordered_json& j) { j["ops"] = "conv"; });
+  EXPECT_TRUE(says(text, "'ops' is \"conv\", expected a list")) << text;
+  text = refusal([](ordered_json& j) { j["ops"][0]["weights_scale_hex"] = "much"; });
+  EXPECT_TRUE(says(text, "'ops[0].weights_scale_hex' is \"much\", expected a hexadecimal float")) << text;
+  text = refusal([](ordered_json& j) { std::swap(j["tensors"][0]["height"], j["tensors"][0]["width"]); });
+  EXPECT_TRUE(says(text, "'input.npy' does not fit layer.json")) << text;
+}
+
+// The single form; `ew` is null or the name of an operation.
+TEST(LayerFolder, ElementWiseOperationsAreNamed) {
+  const tests::TemporaryFolder scratch;
+  const auto problem = [&](const char* operation) {
+    std::ofstream(scratch.file("layer.json"))
+        << R"({"layer": {"kind": "matmul", "dtype": "f16", "in_channels": 32, "out_channels": 32,
+      "in_height": 4, "in_width": 1, "out_height": 4, "out_width": 1, "ew": )"
+        << operation << "}}";
+    return emit_layer(fs::path(scratch.file("layer.json")).parent_path().string(), scratch.file("out")).status().to_string();
+  };
+  EXPECT_NE(problem("3").find("'layer.ew' is 3, expected text"), std::string::npos) << problem("3");
+  EXPECT_NE(problem("\"xor\"").find("unknown element-wise operation 'xor'"), std::string::npos);
+  EXPECT_NE(problem("null").find("weights.npy"), std::string::npos) << problem("null");
 }
 }  // namespace
 }  // namespace orknn::toolkit

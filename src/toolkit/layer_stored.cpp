@@ -11,6 +11,7 @@
 #include "base/half.h"
 #include "silicon/chip_model.h"
 #include "toolkit/layer_description.h"
+#include "toolkit/layer_fields.h"
 #include "toolkit/layer_folder.h"
 
 namespace orknn::toolkit {
@@ -30,11 +31,7 @@ Result<std::vector<std::byte>> read_bytes(const fs::path& path) {
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 
-uint64_t parse_address(const ordered_json& j) {
-  return j.is_string() ? std::stoull(j.get<std::string>(), nullptr, 0) : j.get<uint64_t>();
-}
-
-// Exceptions of the JSON library, and of numbers that are none, as a Status.
+// What Fields throw, and what a hostile folder makes the standard library throw, as a Status.
 template <class Read>
 auto guarded(Read read) -> decltype(read()) {
   try {
@@ -70,26 +67,30 @@ class StoredLayer {
 
  private:
   Status read_chain() {
-    for (const ordered_json& m : json_.at("memory")) {
-      const std::string what = m.at("what").get<std::string>();
-      Buffer b{static_cast<uint32_t>(parse_address(m.at("address"))), {}};
-      const auto size = m.at("size").get<uint64_t>();
-      if (size > uint64_t{1} << 31) return bad_layer("'" + what + "' is too large");
-      if (m.contains("file")) {
-        ORKNN_TRY_ASSIGN(b.bytes, read_bytes(fs::path(folder_) / file_name(m.at("file"))));
-        if (b.bytes.size() != size) return bad_layer("'" + what + "' and its file have different sizes");
+    const Fields fields(json_);
+    for (const Fields& m : fields.objects("memory")) {
+      const std::string what = m.text("what");
+      Buffer b{m.address("address"), {}};
+      const int64_t size = m.integer("size");
+      if (size < 0 || size > int64_t{1} << 31) return bad_layer("'" + what + "' is too large");
+      if (m.has("file")) {
+        ORKNN_TRY_ASSIGN(b.bytes, read_bytes(fs::path(folder_) / m.file("file")));
+        if (std::ssize(b.bytes) != size) return bad_layer("'" + what + "' and its file have different sizes");
       } else {
-        b.bytes.resize(size);
+        b.bytes.resize(static_cast<size_t>(size));
       }
       buffers_[what] = std::move(b);
     }
-    for (const ordered_json& job : json_.at("jobs")) {
-      const auto at = buffers_.find("regcmd " + std::to_string(job.at("op").get<int64_t>()));
-      if (at == buffers_.end()) return bad_layer("a job has no stream");
-      for (const ordered_json& task : job.at("tasks"))
-        ORKNN_TRY(add_stream(at->second, parse_address(task.at("regcmd_address")), task.at("regcmd_count").get<uint64_t>()));
+    for (const Fields& job : fields.objects("jobs")) {
+      const std::string name = "regcmd " + std::to_string(job.integer("op"));
+      const auto at = buffers_.find(name);
+      if (at == buffers_.end()) return bad_layer("'memory' has no '" + name + "'");
+      for (const Fields& task : job.objects("tasks")) ORKNN_TRY(add_task(at->second, task));
     }
     return {};
+  }
+  Status add_task(const Buffer& buffer, const Fields& task) {
+    return add_stream(buffer, task.address("regcmd_address"), static_cast<uint64_t>(task.integer("regcmd_count")));
   }
   Status add_stream(const Buffer& buffer, uint64_t address, uint64_t words) {
     const uint64_t from = address - buffer.address;
@@ -103,11 +104,10 @@ class StoredLayer {
 
   Status read_single() {
     ORKNN_TRY_ASSIGN(const std::vector<std::byte> bytes, read_bytes(fs::path(folder_) / "regcmd.bin"));
-    const ordered_json& memory = json_.at("memory");
-    Buffer all{memory.contains("regcmd") ? static_cast<uint32_t>(parse_address(memory.at("regcmd"))) : 0, bytes};
-    if (json_.contains("tasks")) {
-      for (const ordered_json& task : json_.at("tasks"))
-        ORKNN_TRY(add_stream(all, parse_address(task.at("regcmd_address")), task.at("regcmd_count").get<uint64_t>()));
+    const Fields fields(json_), memory = fields.object("memory");
+    Buffer all{memory.has("regcmd") ? memory.address("regcmd") : 0, bytes};
+    if (fields.has("tasks")) {
+      for (const Fields& task : fields.objects("tasks")) ORKNN_TRY(add_task(all, task));
     } else {
       uint64_t words = bytes.size() / 8;  // a board's file is padded to 64 bytes
       const auto word = [&](uint64_t i) {
@@ -118,9 +118,9 @@ class StoredLayer {
       while (words > 0 && word(words - 1) == 0) --words;
       ORKNN_TRY(add_stream(all, all.address, words));
     }
-    for (const auto& [name, address] : memory.items()) {
+    for (const std::string& name : memory.keys()) {
       if (name == "regcmd") continue;
-      Buffer b{static_cast<uint32_t>(parse_address(address)), {}};
+      Buffer b{memory.address(name.c_str()), {}};
       if (name == "weights" || name == "bias") {
         ORKNN_TRY_ASSIGN(b.bytes, read_bytes(fs::path(folder_) / ("packed_" + name + ".bin")));
       } else if (fs::exists(fs::path(folder_) / (name + "_cube.bin"))) {
@@ -139,8 +139,8 @@ class StoredLayer {
       return layer;
     }
     FolderLayer layer;
-    const ordered_json& j = json_.at("layer");
-    const Cube cube{extent(j, "height"), extent(j, "width"), extent(j, "channels"), Precision::Int8};
+    const Fields j = Fields(json_).object("layer");
+    const Cube cube{j.extent("height"), j.extent("width"), j.extent("channels"), Precision::Int8};
     FolderStep step;
     step.output = 1;
     layer.steps.push_back(std::move(step));
@@ -174,7 +174,7 @@ class StoredLayer {
       expected = ir::TensorData::allocate(dtype, {count});
       unpack_cube(t.cube, t.order, cube, expected.mutable_data());
     } else {
-      ORKNN_TRY_ASSIGN(expected, read_array(folder_, t.file, dtype, count));
+      ORKNN_TRY_ASSIGN(expected, read_array(folder_, t.file, dtype, t.dims()));
     }
     count_differences(a, ir::to_doubles(expected.view()), tolerance, result);
     return {};
@@ -189,7 +189,7 @@ class StoredLayer {
   }
   // The described function of the ramp that stands for a missing input.
   std::vector<double> function_on_ramp(int64_t count) const {
-    const auto name = json_.at("layer").at("function").get<std::string>();
+    const auto name = Fields(json_).object("layer").text("function");
     std::vector<double> values;
     for (const uint16_t x : table_ramp(count)) values.push_back(value_of_function(name, half_to_float(x)));
     return values;

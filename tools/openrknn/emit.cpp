@@ -15,6 +15,12 @@ struct EmitCommandOptions {
   bool execute = false, disassemble = false, json = false;
 };
 
+std::string outcome(const toolkit::EmitReport& r) {
+  if (r.compared == r.results.size()) return "the chip model's results equal the folder's";
+  if (r.compared > 0) return fmt::format("{} of {} results compared with the folder's, equal", r.compared, r.results.size());
+  return "the folder holds no results to compare the chip model's with";
+}
+
 Status emit(const EmitCommandOptions& o) {
   toolkit::EmitOptions options;
   if (o.groups == "short") options.grouping = silicon::Grouping::Short;
@@ -24,10 +30,11 @@ Status emit(const EmitCommandOptions& o) {
                 {"tasks", report.tasks},
                 {"words", report.words},
                 {"packed_bytes", report.packed_bytes},
-                {"results", report.results}});
+                {"results", report.results},
+                {"compared", report.compared}});
   else
-    print(fmt::format("{}: {} tasks, {} words, {} bytes of packed operands; the chip model gives the results\n", o.out,
-                      report.tasks, report.words, report.packed_bytes));
+    print(fmt::format("{}: {} tasks, {} words, {} bytes of packed operands; {}\n", o.out, report.tasks, report.words,
+                      report.packed_bytes, outcome(report)));
   return {};
 }
 
