@@ -189,7 +189,10 @@ Status Session::choose_engine() {
   auto board = silicon::open_board(chip);
   if (name == "npu") {
     if (!board) return Status(board.status()).model(model_->name);
-    if (!*board) return unsupported("this machine has no NPU of the kind that the model was built for").found(chip);
+    if (!*board)
+      return unsupported("this machine has no NPU of an " + chip + ", which the model was built for")
+          .model(model_->name)
+          .hint("run on a board with the kernel driver rocket or rknpu, or set ORKNN_ENGINE=simulator");
   } else if (!board) {
     log(LogLevel::Warn, "init_runtime", "the simulator runs the model, not the board's NPU: " + board.status().to_string());
     return {};
@@ -208,7 +211,8 @@ Status Session::use_registers(MakeUnit unit) {
   if (!chip || !silicon::knows_registers_of(*chip))
     return unsupported("the registers of the chip that the model was built for are not known")
         .found(model_->target_platform)
-        .model(model_->name);
+        .model(model_->name)
+        .hint("use the simulator");
   make_unit_ = unit ? std::move(unit) : [] { return Result(silicon::make_chip_model_unit()); };
   return {};
 }

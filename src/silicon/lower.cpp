@@ -373,7 +373,10 @@ LoweredNode lower(const format::Program& program, const Node& node, const OpSet&
   const auto at = lowerings().find(node.op);
   const Lower lowering = half ? half_lowering(node.op) : at == lowerings().end() ? nullptr : at->second;
   if (!def || !lowering) {
-    none.reason = "there is no recipe for " + node.op;
+    const bool has_other_type = !half && half_lowering(node.op) && !node.inputs.empty() && node.inputs[0];
+    none.reason = has_other_type ? node.op + " has recipes for int8 and float16, its input is " +
+                                       std::string(dtype_name(program.graph.tensor(node.inputs[0]).dtype))
+                                 : "there is no recipe for " + node.op;
     return none;
   }
   if (!half && !node.tail.empty()) {

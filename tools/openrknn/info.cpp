@@ -62,7 +62,8 @@ Status info(InfoOptions& o, nlohmann::ordered_json& j) {
   print("\nTensors\n" + toolkit::tensors_text(report, output_width()));
   print("\nMemory plan\n" + toolkit::memory_text(report, output_width()));
   print("\nForms in memory\n" + toolkit::forms_text(forms, output_width()));
-  if (streams) print("\nCommand streams\n" + toolkit::streams_text(*streams, output_width()));
+  print("\nCommand streams\n" +
+        (streams ? toolkit::streams_text(*streams, output_width()) : "none: the registers of this chip are not known\n"));
   return {};
 }
 }  // namespace
