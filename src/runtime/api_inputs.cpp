@@ -15,7 +15,7 @@ int choose_shapes(Context& context, const char* function, std::span<const rknn_t
   const std::optional<size_t> found = find_shape_set(session, wanted);
   if (!found)
     return fail(RKNN_ERR_FAIL, function,
-                "the model has no set of input shapes with these names and shapes, it has " + shape_sets_text(session));
+                "the model has no set of input shapes " + shapes_text(wanted) + ", it has " + shape_sets_text(session));
   if (const Status s = session.choose_program(*found); !s) return fail(function, s);
   context.forget_bindings();
   context.previous = {};

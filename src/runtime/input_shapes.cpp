@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 
 #include "runtime/tensor_attr.h"
 
@@ -22,9 +23,23 @@ bool fits(const Session& session, const PortInfo& port, const rknn_tensor_attr& 
   if (wanted.n_dims != have.n_dims) return false;
   uint32_t dims[RKNN_MAX_DIMS];
   std::copy_n(wanted.dims, wanted.n_dims, dims);
-  if (have.fmt == RKNN_TENSOR_NHWC && std::bit_cast<uint32_t>(wanted.fmt) == RKNN_TENSOR_NCHW)
-    std::rotate(dims + 1, dims + 2, dims + 4);  // C to the end
+  const auto format = std::bit_cast<uint32_t>(wanted.fmt);
+  if (have.fmt == RKNN_TENSOR_NHWC) {  // the layout of other tensors does not count
+    if (format != RKNN_TENSOR_NHWC && format != RKNN_TENSOR_NCHW) return false;
+    if (format == RKNN_TENSOR_NCHW) std::rotate(dims + 1, dims + 2, dims + 4);  // C to the end
+  }
   return std::equal(dims, dims + wanted.n_dims, have.dims);
+}
+
+// "images [1,16,16,3] NHWC"; only four axes have a layout.
+std::string shape_text(const rknn_tensor_attr& attr) {
+  std::string text = std::string(attr.name, ::strnlen(attr.name, sizeof attr.name)) + " [";
+  for (uint32_t i = 0; i < std::min<uint32_t>(attr.n_dims, RKNN_MAX_DIMS); ++i)
+    text += (i ? "," : "") + std::to_string(attr.dims[i]);
+  text += "]";
+  if (attr.n_dims != 4) return text;
+  const uint32_t format = std::min<uint32_t>(std::bit_cast<uint32_t>(attr.fmt), RKNN_TENSOR_FORMAT_MAX);
+  return text + " " + get_format_string(static_cast<rknn_tensor_format>(format));
 }
 }  // namespace
 
@@ -45,6 +60,9 @@ void fill_range(const Session& session, rknn_input_range& range) {
 }
 
 std::optional<size_t> find_shape_set(const Session& session, std::span<const rknn_tensor_attr> wanted) {
+  std::set<uint32_t> inputs;
+  for (const rknn_tensor_attr& w : wanted)
+    if (!inputs.insert(w.index).second) return std::nullopt;
   for (size_t s = 0; s < session.model().programs.size(); ++s) {
     const std::vector<PortInfo> ports = session.inputs_of_program(s);
     if (std::all_of(wanted.begin(), wanted.end(), [&](const rknn_tensor_attr& w) {
@@ -55,18 +73,18 @@ std::optional<size_t> find_shape_set(const Session& session, std::span<const rkn
   return std::nullopt;
 }
 
+std::string shapes_text(std::span<const rknn_tensor_attr> attrs) {
+  std::string text;
+  for (const rknn_tensor_attr& attr : attrs) text += (text.empty() ? "" : ", ") + shape_text(attr);
+  return text;
+}
+
 std::string shape_sets_text(const Session& session) {
   std::string text;
   for (size_t s = 0; s < session.model().programs.size(); ++s) {
-    text += s ? "; " : "";
-    bool first = true;
-    for (const PortInfo& port : session.inputs_of_program(s)) {
-      const rknn_tensor_attr attr = attr_of(session, port);
-      text += first ? "[" : ", [";
-      for (uint32_t i = 0; i < attr.n_dims; ++i) text += (i ? "," : "") + std::to_string(attr.dims[i]);
-      text += "]";
-      first = false;
-    }
+    std::vector<rknn_tensor_attr> attrs;
+    for (const PortInfo& port : session.inputs_of_program(s)) attrs.push_back(attr_of(session, port));
+    text += (s ? "; " : "") + shapes_text(attrs);
   }
   return text;
 }

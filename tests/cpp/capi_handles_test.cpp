@@ -145,6 +145,8 @@ TEST(CApiHandles, ShapesOfDifferentSets) {
   ASSERT_EQ(with([](auto*) {}), RKNN_SUCC) << orknn_last_error();
   expect_refusals({{"sets mixed", RKNN_ERR_FAIL, [&] { return with([](auto* a) { a[1].dims[1] = a[1].dims[2] = 8; }); }},
                    {"unknown name", RKNN_ERR_FAIL, [&] { return with([](auto* a) { std::strcpy(a[1].name, "nobody"); }); }},
+                   {"one input twice", RKNN_ERR_FAIL, [&] { return with([](auto* a) { a[1] = a[0]; }); }},
+                   {"blocks", RKNN_ERR_FAIL, [&] { return with([](auto* a) { a[0].fmt = RKNN_TENSOR_NC1HWC2; }); }},
                    {"one of two", RKNN_ERR_PARAM_INVALID, [&] { return rknn_set_input_shapes(context, 1, attrs); }},
                    {"unknown shape", RKNN_ERR_FAIL,
                     [&] {
