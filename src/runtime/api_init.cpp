@@ -82,11 +82,13 @@ Result<Loaded> load_in_place(std::span<const std::byte> bytes, const rknn_init_e
     bytes = bytes.subspan(static_cast<size_t>(extend.real_model_offset));
     if (extend.real_model_size) bytes = bytes.first(extend.real_model_size);
   }
-  std::shared_ptr<const void> keeper = find_block(bytes.data());
+  const std::shared_ptr<SharedBlock> block = find_block(bytes.data());
+  std::shared_ptr<const void> keeper = block;
   if (!keeper) keeper = std::shared_ptr<const void>(bytes.data(), [](const void*) {});
   ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(bytes, keeper, pool, outside));
   Loaded loaded{.model = std::move(model), .memory = {}, .keeper = keeper};
   loaded.memory.virt_addr = const_cast<std::byte*>(whole.data());
+  if (block) loaded.memory.phys_addr = block->bus_address() + static_cast<uint64_t>(whole.data() - block->data());
   loaded.memory.fd = extend.model_buffer_fd;
   loaded.memory.offset = extend.real_model_offset;
   loaded.memory.size = saturate(bytes.size());

@@ -104,7 +104,6 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
     case RKNN_QUERY_DEVICE_MEM_INFO:
       return fill_info<rknn_tensor_mem>(info, size, [&](rknn_tensor_mem& m) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information holds no memory");
-        if (lacks(context, &platform::Features::device_memory_query)) return refuse_on_chip(kName, *context.chip);
         m = context.model_memory;
         return RKNN_SUCC;
       });

@@ -83,6 +83,8 @@ Result<InputData> bound_input_form(const PortInfo& port, const InputRequest& req
     if (!can_bind_input(native.type, request.type)) return bad_type(request.type);
     const bool is_picture = port.layout != Layout::Undefined;
     if (is_picture && request.format >= RKNN_TENSOR_UNDEFINED) return bad_format(request.format, "no layout of a 4-D input");
+    if (is_picture && request.format == RKNN_TENSOR_NC1HWC2 && lanes_of(native) == 0)
+      return bad_format(request.format, "NC1HWC2, which this input does not have");
     const DType given = *dtype_of_public(request.type);
     // Blocks stand for dense NHWC data unless they are passed through.
     form = {.dtype = given,

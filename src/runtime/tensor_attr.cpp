@@ -122,7 +122,8 @@ void fill_attr(const PortInfo& port, bool is_input, AttrView view, const platfor
     }
     const uint64_t pixels = std::max<uint64_t>(1, static_cast<uint64_t>(chip.first_layer.width_align_int8) / bytes);
     if (is_input && attr.fmt == RKNN_TENSOR_NHWC && image) {
-      attr.w_stride = saturate(round_up(p.w, pixels));
+      // Rows are padded where the NPU reads the picture itself, so not of the types that it has in NCHW.
+      attr.w_stride = saturate(blocked ? round_up(p.w, pixels) : p.w);
       attr.size_with_stride = saturate(p.n * p.h * attr.w_stride * p.c * bytes);
     } else if (!is_input && view == AttrView::General && blocked) {
       attr.size_with_stride = saturate(p.n * round_up(p.c, lanes) * p.h * round_up(p.w, pixels) * bytes);

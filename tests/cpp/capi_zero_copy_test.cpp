@@ -54,6 +54,25 @@ TEST(CApiZeroCopy, RowsOfPicturesArePadded) {
   EXPECT_EQ(floats.bytes(out.n_elems * 4), expected_output(model, pixels, true));
 }
 
+// What the NPU has in NCHW is not read row by row: rows of such inputs lie side by side, and the attributes say so.
+TEST(CApiZeroCopy, RowsOfOtherTypesAreDense) {
+  TestContext context(bytes_of(capi_model(R"(graph "g" (%x: int64[1,3,4,5]) -> (%y) {
+  %y: int64[1,3,4,5] = Identity(%x)
+})")));
+  rknn_tensor_attr in = context.attr(RKNN_QUERY_INPUT_ATTR), out = context.attr(RKNN_QUERY_OUTPUT_ATTR);
+  EXPECT_EQ(in.fmt, RKNN_TENSOR_NHWC);
+  EXPECT_EQ(in.w_stride, 5u);
+  EXPECT_EQ(in.size_with_stride, in.size);
+  TestMemory input(context, in.size_with_stride), output(context, out.size);
+  ASSERT_EQ(rknn_set_io_mem(context, input, &in), RKNN_SUCC) << orknn_last_error();
+  ASSERT_EQ(rknn_set_io_mem(context, output, &out), RKNN_SUCC) << orknn_last_error();
+  input.fill(ramp<int64_t>(60));
+  ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+  const auto* y = reinterpret_cast<const int64_t*>(output.data());
+  for (size_t pixel = 0; pixel < 20; ++pixel)
+    for (size_t c = 0; c < 3; ++c) EXPECT_EQ(y[c * 20 + pixel], ramp<int64_t>(60)[pixel * 3 + c]);
+}
+
 // Every layout of the output against the general call, for full and for partial blocks of channels.
 class EveryLayout : public testing::TestWithParam<std::pair<const char*, int64_t>> {};
 TEST_P(EveryLayout, HasTheSameValues) {
@@ -283,6 +302,8 @@ TEST(CApiZeroCopy, Refusals) {
   bad = in;
   bad.fmt = RKNN_TENSOR_UNDEFINED;
   EXPECT_EQ(rknn_set_io_mem(context, memory, &bad), RKNN_ERR_PARAM_INVALID);
+  bad.fmt = RKNN_TENSOR_NC1HWC2;
+  EXPECT_EQ(rknn_set_io_mem(context, memory, &bad), RKNN_ERR_PARAM_INVALID) << "pictures of three channels have no blocks";
   bad = out;
   bad.fmt = RKNN_TENSOR_FORMAT_MAX;
   EXPECT_EQ(rknn_set_io_mem(context, memory, &bad), RKNN_ERR_PARAM_INVALID);
@@ -391,6 +412,7 @@ TEST(CApiZeroCopy, TheModelBuffer) {
     rknn_tensor_mem found{};
     ASSERT_EQ(rknn_query(context, RKNN_QUERY_DEVICE_MEM_INFO, &found, sizeof found), RKNN_SUCC);
     EXPECT_EQ(found.virt_addr, buffer->virt_addr);
+    EXPECT_EQ(found.phys_addr, buffer->phys_addr);
     EXPECT_EQ(found.fd, buffer->fd);
     EXPECT_EQ(found.offset, 64);
     if (freed_first) rknn_destroy_mem(context, buffer);
@@ -418,6 +440,12 @@ TEST(CApiZeroCopy, DeviceMemoryOfACopiedModel) {
   EXPECT_EQ(std::memcmp(memory.virt_addr, model.data(), model.size()), 0);
   TestContext dry(model, RKNN_FLAG_COLLECT_MODEL_INFO_ONLY);
   EXPECT_EQ(rknn_query(dry, RKNN_QUERY_DEVICE_MEM_INFO, &memory, sizeof memory), RKNN_ERR_FAIL);
+  ASSERT_EQ(orknn_set_platform("rk3588"), RKNN_SUCC);
+  {
+    TestContext chosen(weighted_model());
+    EXPECT_EQ(rknn_query(chosen, RKNN_QUERY_DEVICE_MEM_INFO, &memory, sizeof memory), RKNN_SUCC) << "of every chip";
+  }
+  EXPECT_EQ(orknn_set_platform(nullptr), RKNN_SUCC);
 }
 
 }  // namespace
