@@ -78,8 +78,15 @@ int outputs_get(Context& context, uint32_t count, rknn_output* outputs, rknn_out
 int outputs_release(Context& context, uint32_t count, rknn_output* outputs) {
   if (lacks(context, &platform::Features::general_api)) return refuse_on_chip("rknn_outputs_release", *context.chip);
   if (!outputs && count > 0) return fail(RKNN_ERR_PARAM_INVALID, "rknn_outputs_release", "outputs is NULL");
-  for (uint32_t i = 0; i < count; ++i)
-    if (!outputs[i].is_prealloc && outputs[i].buf && context.buffers.erase(outputs[i].buf)) outputs[i].buf = nullptr;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (outputs[i].is_prealloc || !outputs[i].buf) continue;
+    if (context.buffers.erase(outputs[i].buf))
+      outputs[i].buf = nullptr;
+    else if (is_checking())
+      report_mistake("rknn_outputs_release",
+                     "entry " + std::to_string(i) + " holds a buffer that was released before, or never made",
+                     "release each entry that rknn_outputs_get filled once, before it is filled again");
+  }
   return RKNN_SUCC;
 }
 }  // namespace

@@ -87,6 +87,14 @@ TEST_F(CApiChecker, UseAfterDestroyAndDoubleRelease) {
   EXPECT_EQ(rknn_mem_sync(context, mem, RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
   text = report();
   EXPECT_TRUE(says(text, "rknn_mem_sync", "memory was destroyed", "after the last use")) << text;
+  rknn_output out{};
+  ASSERT_EQ(rknn_outputs_get(context, 1, &out, nullptr), RKNN_SUCC) << orknn_last_error();
+  rknn_output copy = out, none{};
+  EXPECT_EQ(rknn_outputs_release(context, 1, &out), RKNN_SUCC);
+  EXPECT_EQ(rknn_outputs_release(context, 1, &none), RKNN_SUCC) << "an entry that was never filled is no mistake";
+  EXPECT_EQ(rknn_outputs_release(context, 1, &copy), RKNN_SUCC);
+  text = report();
+  EXPECT_TRUE(says(text, "rknn_outputs_release", "released before", "once")) << text;
 }
 
 TEST_F(CApiChecker, WrongSizes) {
