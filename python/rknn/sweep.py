@@ -253,7 +253,7 @@ def build_task(task, local):
         time = program.get("predicted_us")
         numbers = dict(
             predicted_us="" if time is None else round(time, 3),
-            weight_bytes=facts["model"]["weight_bytes"],
+            weight_bytes=facts["model"]["packed_weight_bytes"] or facts["model"]["weight_bytes"],
             internal_bytes=program["internal_bytes"],
             file_bytes=facts["file_bytes"],
         )
