@@ -2,6 +2,7 @@
 
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import rknn
 from onnx import TensorProto, helper, numpy_helper
 from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
+from running_server import Server
 
 PACKAGE = pathlib.Path(rknn.__file__).parent
 SOURCES = pathlib.Path(__file__).parent / "capi" / "custom_op"
@@ -513,6 +515,20 @@ def test_a_device_uses_the_plugins_of_its_environment(model, plugins, tmp_path):
     finally:
         server.terminate()
         assert server.wait(30) == 0
+
+
+def test_a_device_without_plugins_says_what_it_lacks(model, tmp_path, monkeypatch):
+    """Operators that Python computes do not go to the device with the model."""
+    monkeypatch.setenv("ORKNN_DEVICE_DIR", str(tmp_path / "devices"))
+    server = Server()
+    try:
+        api = built(model, Affine(), IndexOfMax())
+        assert api.init_runtime("rk3588", device_id=server.address) == 0
+        with pytest.raises(ValueError, match="is not registered; looked for a plug-in .* the device needs a plug-in for them"):
+            api.inference(inputs=[X], data_format="nchw")
+        api.release()
+    finally:
+        assert server.kill(signal.SIGTERM) == 0
 
 
 def test_command_line_uses_plugins(model, plugins, tmp_path, openrknn):

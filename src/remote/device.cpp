@@ -87,7 +87,12 @@ Status Device::shake_hands() {
     reader_.use(Cipher(options_.key, hello.random, welcome.random, Direction::ToClient));
   }
   reader_.set_limit(kClientMaxPayload);
-  ORKNN_TRY_ASSIGN(facts_, ask<Ready>(Type::Login, Login{client_name()}.encode(), Type::Ready));
+  auto ready = ask<Ready>(Type::Login, Login{client_name()}.encode(), Type::Ready);
+  // A server says nothing to those who do not have its key.
+  if (!ready && welcome.wants_key && !socket_)
+    return io_error(ready.status().message()).hint("is the key in ORKNN_DEVICE_KEY the one of the server? Its log says more");
+  if (!ready) return std::move(ready).status();
+  facts_ = std::move(*ready);
   return {};
 }
 

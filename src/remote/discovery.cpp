@@ -108,19 +108,45 @@ std::optional<std::string> output_of(std::vector<std::string> words) {
   return text;
 }
 
+std::string board_port() { return "tcp:" + std::to_string(kDefaultPort); }
+
+// The number that `text` begins with; 0 when it is no port.
+uint16_t port_of(std::string_view text) {
+  uint16_t port = 0;
+  return std::from_chars(text.data(), text.data() + text.size(), port).ec == std::errc{} ? port : uint16_t{0};
+}
+
+// Ports that were forwarded before stay until the device goes: without looking for them, every connection would leave one more.
+uint16_t forwarded_port(const std::string& serial) {
+  const auto text = output_of({"adb", "forward", "--list"});
+  std::istringstream lines(text.value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string device, here, there;
+    if (words >> device >> here >> there && device == serial && there == board_port() && here.starts_with("tcp:"))
+      return port_of(std::string_view(here).substr(4));
+  }
+  return 0;
+}
+
 // A port of this machine that leads to the board's server.
 Result<Address> forward(const std::string& serial) {
-  const auto text = output_of({"adb", "-s", serial, "forward", "tcp:0", "tcp:" + std::to_string(kDefaultPort)});
-  Address address{.host = "127.0.0.1", .port = 0, .path = {}};
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), address.port).ec != std::errc{} || address.port == 0)
+  Address address{.host = "127.0.0.1", .port = forwarded_port(serial), .path = {}};
+  if (address.port == 0) address.port = port_of(output_of({"adb", "-s", serial, "forward", "tcp:0", board_port()}).value_or(""));
+  if (address.port == 0)
     return io_error("adb cannot forward a port to the device '" + serial + "'").hint("`adb devices` shows its state");
   return address;
 }
 
+// IP, IP:PORT, HOST:PORT or unix:PATH. Other words may be the name of a server that is not running.
 bool looks_like_an_address(const std::string& id) {
-  if (id.starts_with("unix:") || id.starts_with('[') || id == "localhost" || id.starts_with("localhost:")) return true;
+  const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  if (id.starts_with("unix:") || id.starts_with('[') || id == "localhost") return true;
+  const size_t colon = id.rfind(':');
+  if (colon != std::string::npos && colon > 0 && colon + 1 < id.size())
+    return std::all_of(id.begin() + static_cast<std::ptrdiff_t>(colon) + 1, id.end(), is_digit);
   return id.find('.') != std::string::npos &&
-         std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isdigit(c) || c == '.' || c == ':'; });
+         std::all_of(id.begin(), id.end(), [&](unsigned char c) { return is_digit(c) || c == '.'; });
 }
 
 Result<std::optional<Address>> only_device(const std::function<bool(const std::string&)>& is_wanted) {

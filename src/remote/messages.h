@@ -154,7 +154,7 @@ struct Problem {
   Bytes encode() const;
   static Result<Problem> decode(std::span<const std::byte> payload);
   static Problem of(const Status& status) { return {status.code(), status.to_string()}; }
-  Status status() const { return Status::error(code, text); }
+  Status status() const { return Status::error(code, text.ends_with('.') ? text.substr(0, text.size() - 1) : text); }
 };
 
 // Offsets, each a multiple of 64, for tensors one after the other from `begin`; `end` is where the last one ends.

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 namespace orknn::remote {
 namespace {
@@ -110,6 +111,12 @@ Result<Socket> connect_to(const sockaddr* name, socklen_t bytes, const Address& 
   Descriptor fd(::socket(name->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return system_error("no socket");
   if (::connect(fd.get(), name, bytes) != 0) {
+    // A Unix socket whose queue is full says so at once: others are being accepted.
+    while (errno == EAGAIN && Clock::now() < deadline) {
+      std::this_thread::sleep_for(milliseconds(10));
+      if (is_interrupted()) return Status::error(Code::Fail, "interrupted");
+      if (::connect(fd.get(), name, bytes) == 0) return Socket(std::move(fd));
+    }
     if (errno != EINPROGRESS) return unreachable(address, std::strerror(errno));
     ORKNN_TRY(wait_for(fd.get(), POLLOUT, deadline));
     int problem = 0;

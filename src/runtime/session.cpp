@@ -504,6 +504,8 @@ Status Session::run_on_device(const sim::RunHooks& hooks) {
     if (device_results_[i].dtype != t.dtype || (dims && !std::ranges::equal(*dims, device_results_[i].dims)))
       s = io_error("the device sent a result of another form than output '" + t.name + "'");
   }
+  if (s.code() == Code::NotFound)
+    s.hint("operators that a program registers stay in its process; the device needs a plug-in for them");
   if (!s) return s.model(model_->name).stage("run");
   has_run_ = true;
   return {};

@@ -138,6 +138,12 @@ Result<std::shared_ptr<const MappedFile>> Board::read_file(const std::string& pa
   return file;
 }
 
+std::shared_ptr<const void> Board::admit_client() {
+  const size_t count = ++clients_;
+  std::shared_ptr<const void> place(this, [this](const void*) { --clients_; });
+  return count <= limits_.clients ? place : nullptr;
+}
+
 std::vector<ModelFacts> Board::models() const {
   const std::lock_guard lock(mutex_);
   std::vector<ModelFacts> facts;

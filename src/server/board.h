@@ -96,6 +96,9 @@ class Board {
   // A file below the folder of models.
   Result<std::shared_ptr<const MappedFile>> read_file(const std::string& path) const;
 
+  // Counts a client until the last copy of what is returned is gone; nullptr when there are as many as may be.
+  std::shared_ptr<const void> admit_client();
+
   std::vector<ModelFacts> models() const;
   uint64_t runs() const { return runs_; }
   // Runs that ended early because their clients were gone.
@@ -119,6 +122,7 @@ class Board {
   std::map<std::pair<Digest, uint64_t>, std::weak_ptr<const void>> rooms_;  // by what they are for
   std::map<Digest, std::shared_ptr<Model>> models_;                         // after the counts, which models change when they end
   uint64_t uses_ = 0;                                                       // counts openings: which model was used last
+  std::atomic<size_t> clients_{0};
   std::atomic<uint64_t> runs_{0}, stopped_{0}, busy_microseconds_{0};
 };
 

@@ -77,11 +77,11 @@ void Server::remove_finished() {
 }
 
 void Server::admit(remote::Socket socket) {
+  constexpr size_t kStrangers = 16;  // connections whose clients are not known yet, or are told that there are too many
   const std::lock_guard lock(mutex_);
-  if (clients_.size() >= board_.limits().clients) {
+  if (clients_.size() >= board_.limits().clients + kStrangers) {
     ++refused_;
-    log(LogLevel::Warn, "rknn_server",
-        "a connection is refused: the limit of " + std::to_string(clients_.size()) + " clients is reached");
+    log(LogLevel::Warn, "rknn_server", "a connection is refused: there are " + std::to_string(clients_.size()) + " already");
     return;
   }
   clients_.push_back(std::make_unique<Client>(std::move(socket), board_, key_));

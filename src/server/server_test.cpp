@@ -131,7 +131,8 @@ TEST(Server, WithoutTheKeyThereIsNothing) {
   options.key = *SharedKey::from_text("some other key of enough bytes");
   auto other = Device::connect(running.server->addresses()[0], options);
   ASSERT_FALSE(other);
-  EXPECT_NE(other.status().to_string().find("closed the connection"), std::string::npos) << other.status().to_string();
+  EXPECT_NE(other.status().to_string().find("is the key in ORKNN_DEVICE_KEY the one of the server?"), std::string::npos)
+      << other.status().to_string();
   Board board(chip(), "open", {});
   const auto refused = Server::start(board, {{.host = "0.0.0.0", .port = 0, .path = {}}}, {});
   ASSERT_FALSE(refused);
@@ -212,12 +213,43 @@ TEST(Server, TooManyClientsAreSentAway) {
   auto a = running.connect(), b = running.connect();
   ASSERT_TRUE(a && b);
   auto c = running.connect();
-  EXPECT_FALSE(c);
+  ASSERT_FALSE(c);
+  EXPECT_NE(c.status().to_string().find("as many clients as it takes; expected at most 2"), std::string::npos)
+      << c.status().to_string();
+  // Somebody who only looks whether there is a server takes nobody's place.
+  *b = nullptr;
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(Socket::connect(running.server->addresses()[0], Clock::now() + std::chrono::seconds(5)));
+  for (int i = 0; i < 500 && !(b = running.connect()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(b) << b.status().to_string();
   a = running.connect();  // drops the first one only after the new one was refused
   *b = nullptr;
   for (int i = 0; i < 500 && running.server->clients().size() > 1; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(running.connect());
+}
+
+// The queue of a Unix socket holds few: who finds it full waits for a place.
+TEST(Server, AFullQueueIsWaitedFor) {
+  const tests::TemporaryFolder folder;
+  const Address address{.host = {}, .port = 0, .path = folder.file("q.sock")};
+  auto listening = ListeningSocket::open(address);
+  ASSERT_TRUE(listening);
+  std::vector<Socket> waiting;
+  const auto until = [](int ms) { return Clock::now() + std::chrono::milliseconds(ms); };
+  for (int i = 0; i < 1000; ++i) {
+    auto one = Socket::connect(address, until(0));
+    if (!one) break;
+    waiting.push_back(std::move(*one));
+  }
+  ASSERT_LT(waiting.size(), 1000u) << "the queue has no end";
+  EXPECT_FALSE(Socket::connect(address, until(50)));
+  std::thread accepting([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_TRUE(listening->accept(std::chrono::milliseconds(5000)));
+  });
+  EXPECT_TRUE(Socket::connect(address, until(10000)));
+  accepting.join();
 }
 
 TEST(Server, AClientGetsAnErrorAndConnectsAgain) {

@@ -36,6 +36,7 @@ void Session::close() {
   room_ = nullptr;
   inputs_.clear();
   amendments_.clear();
+  place_ = nullptr;
 }
 
 void Session::send(Type type, std::span<const std::byte> payload) { writer_.write(type, payload, *out_); }
@@ -101,6 +102,14 @@ Status Session::log_in(const Frame& frame) {
   if (frame.type != Type::Login) return out_of_order();
   ORKNN_TRY_ASSIGN(const Login login, Login::decode(frame.payload));
   client_ = printable(login.client.substr(0, kMaxClientName));
+  place_ = board_.admit_client();
+  if (!place_) {
+    const Status full = Status::error(Code::Fail, "the rknn_server has as many clients as it takes")
+                            .expected("at most " + std::to_string(board_.limits().clients))
+                            .hint("wait until one of them ends, or start the server with a larger --max-clients");
+    send(Type::Problem, Problem::of(full).encode());
+    return full;
+  }
   reader_.set_limit(board_.limits().message_bytes);
   state_ = State::LoggedIn;
   Ready ready{std::string(version()), std::string(runtime::library_version_text()), std::string(board_.chip().name),

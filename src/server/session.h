@@ -77,6 +77,7 @@ class Session {
   std::vector<std::byte>* out_ = nullptr;  // of the receive() that is under way
   uint64_t messages_ = 0;
   std::string client_, model_;
+  std::shared_ptr<const void> place_;  // among the clients that the board takes
   Connection connection_;
   remote::Descriptor descriptor_;
   remote::SharedMemory shared_;

@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/stderr_lines.h"
-#include "base/version.h"
 #include "platform/platforms.h"
 #include "remote/cipher.h"
 #include "remote/discovery.h"
@@ -20,6 +19,9 @@
 using namespace orknn;
 
 namespace {
+
+// People look for this text in the program's file, so it must be there in one piece.
+constexpr const char kVersionText[] = "rknn_server version: " ORKNN_VERSION;
 
 struct Options {
   std::string platform, name, key_file, new_key, http, models, mode = "adb";
@@ -103,8 +105,7 @@ Status run(const Options& o, const sigset_t& signals) {
                      remote::AnnouncedServer::publish({name, std::string(chip->name), mode, server->addresses().front()}));
     announced.emplace(std::move(a));
   }
-  std::printf("rknn_server version: %s\n%s '%s' at", std::string(version()).c_str(), std::string(chip->name).c_str(),
-              name.c_str());
+  std::printf("%s\n%s '%s' at", kVersionText, std::string(chip->name).c_str(), name.c_str());
   for (const remote::Address& a : server->addresses()) std::printf(" %s", a.to_string().c_str());
   if (page) std::printf(", status page at http://%s/", page->address().to_string().c_str());
   std::printf("\n");
@@ -117,7 +118,7 @@ Status run(const Options& o, const sigset_t& signals) {
 int main(int argc, char** argv) {
   Options o;
   CLI::App app("Offers a simulated board to RKNN programs (docs/devices.md).", "rknn_server");
-  app.set_version_flag("--version", "rknn_server version: " + std::string(version()));
+  app.set_version_flag("--version", kVersionText);
   app.add_option("--platform", o.platform, "chip of the board, for example " + std::string(platform::default_platform().name));
   app.add_option("--listen", o.addresses, "HOST:PORT or unix:PATH; several are possible")->default_str("127.0.0.1:8088");
   app.add_option("--name", o.name, "what clients call the board (default: the chip)");
