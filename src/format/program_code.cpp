@@ -198,17 +198,13 @@ class Decoder {
   }
 
  private:
-  // Graphs inside attributes of graphs, at most. Deeper nesting does not occur and would exhaust the stack.
-  static constexpr int kMaxDepth = 32;
-  static constexpr size_t kMaxRank = 64;
-
   bool ok() const { return problem_.is_ok() && !in_.failed(); }
   void fail(Status problem) {
     if (problem_.is_ok()) problem_ = std::move(problem);
     in_.fail();
   }
   void check_rank(size_t rank) {
-    if (rank > kMaxRank) fail(damaged("a tensor has too many axes"));
+    if (rank > kMostAxes) fail(damaged("a tensor has too many axes"));
   }
   template <class T>
   void take(T& to, Result<T> from) {
@@ -260,7 +256,7 @@ class Decoder {
     if (ok()) take(value, weights_.tensor(dtype, std::move(dims), offset));
   }
   void get(std::shared_ptr<const Graph>& body) {
-    if (++depth_ > kMaxDepth) fail(damaged("graphs are nested too deeply"));
+    if (++depth_ > kMostNestedGraphs) fail(damaged("graphs are nested too deeply"));  // before the stack is exhausted
     auto graph = std::make_shared<Graph>();
     get(*graph);
     --depth_;
@@ -289,7 +285,6 @@ class Decoder {
   void add_tensor(Graph& g) {
     Tensor t;
     get(t);
-    if (t.shape) check_rank(t.shape->size());
     if (!ok()) return;
     const TensorId id = g.add_tensor(t.name);
     if (g.tensor(id).name != t.name) return fail(damaged("a tensor has no name, or two are called '" + t.name + "'"));

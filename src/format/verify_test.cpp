@@ -6,6 +6,7 @@
 #include "format/program_code.h"
 #include "format/rknn_file.h"
 #include "format_sample.h"
+#include "ir/verify.h"
 #include "ops/eval.h"
 #include "sim/executor.h"
 
@@ -82,6 +83,22 @@ const Damage kDamages[] = {
          auto body = std::make_shared<ir::Graph>(**n.attributes.get<std::shared_ptr<const ir::Graph>>("then_branch"));
          body->remove_node(body->order()[0]);
          n.attributes.set("then_branch", std::shared_ptr<const ir::Graph>(std::move(body)));
+       });
+     }},
+    {"tensor 'b' has too many axes",
+     [](Program& p) { p.graph.tensor(p.graph.find_tensor("b")).shape = ir::Shape(ir::kMostAxes + 1, ir::Dim(1)); }},
+    {"graphs are nested too deeply",
+     [](Program& p) {
+       edit(p, "unused", [](ir::Node& n) {
+         auto body = *n.attributes.get<std::shared_ptr<const ir::Graph>>("then_branch");
+         for (int depth = 0; depth < ir::kMostNestedGraphs; ++depth) {
+           auto around = std::make_shared<ir::Graph>(*body);
+           ir::Node holder = around->node(around->order()[0]);
+           holder.attributes.set("body", body);
+           around->replace_node(around->order()[0], std::move(holder));
+           body = std::move(around);
+         }
+         n.attributes.set("then_branch", body);
        });
      }},
 };

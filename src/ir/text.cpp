@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "ir/verify.h"
+
 namespace orknn::ir {
 namespace {
 
@@ -214,8 +216,6 @@ class Parser {
   }
 
  private:
-  static constexpr int kMaxDepth = 32;
-
   Status fail(const std::string& what) const {
     size_t line = 1, column = 1;
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) {
@@ -581,7 +581,7 @@ class Parser {
   }
 
   Status graph(Graph& g, int depth) {
-    if (depth > kMaxDepth) return fail("graphs nest too deeply");
+    if (depth > kMostNestedGraphs) return fail("graphs nest too deeply");
     ORKNN_TRY(expect("graph"));
     ORKNN_TRY(quoted_string(g.name));
     ORKNN_TRY(list("(", ")", [&]() -> Status {

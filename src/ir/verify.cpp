@@ -19,21 +19,28 @@ Status verify_tensor(const Tensor& t) {
   if (t.name.empty()) return invalid_model("a tensor has no name");
   if (t.dtype != DType::Undefined && dtype_bytes(t.dtype) == 0) return wrong("has an unknown element type");
   if (t.layout > Layout::NCHW) return wrong("has an unknown layout");
-  if (t.shape)
+  if (t.shape) {
+    if (t.shape->size() > kMostAxes)
+      return wrong("has too many axes").expected("at most " + std::to_string(kMostAxes)).found(std::to_string(t.shape->size()));
     for (const Dim& d : *t.shape)
       if (d.is_known() && d.value() < 0) return wrong("has a negative extent");
+  }
   if (!t.is_constant()) return {};
   if (t.constant.dtype() != t.dtype || !t.shape || to_dims(*t.shape) != t.constant.dims())
     return wrong("has another type or shape than its value");
   return {};
 }
 
-Status verify_bodies(const Attributes& attributes) {
+Status verify_structure(const Graph& graph, int depth);
+
+Status verify_bodies(const Attributes& attributes, int depth) {
   for (const auto& [name, value] : attributes) {
     if (kind_of(value) != AttributeKind::Graph) continue;
     const auto& body = std::get<std::shared_ptr<const Graph>>(value);
     if (!body) return invalid_model("attribute '" + name + "' holds no graph");
-    ORKNN_TRY(verify_structure(*body));
+    if (depth >= kMostNestedGraphs)
+      return invalid_model("graphs are nested too deeply").expected("at most " + std::to_string(kMostNestedGraphs) + " levels");
+    ORKNN_TRY(verify_structure(*body, depth + 1));
   }
   return {};
 }
@@ -61,6 +68,18 @@ Status verify_sources(const Graph& graph) {
         return invalid_model("input '" + graph.tensor(t).name + "' has no source").node(graph.node(id).name, graph.node(id).op);
   return {};
 }
+
+Status verify_structure(const Graph& graph, int depth) {
+  for (size_t i = 0; i < graph.tensor_count(); ++i) ORKNN_TRY(verify_tensor(graph.tensor(TensorId{static_cast<int32_t>(i)})));
+  if (graph.has_cycle()) return invalid_model("the graph has a cycle");
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    ORKNN_TRY(verify_form(graph, n));
+    ORKNN_TRY(verify_bodies(n.attributes, depth));
+    for (const TailStep& step : n.tail) ORKNN_TRY(verify_bodies(step.attributes, depth));
+  }
+  return verify_sources(graph);
+}
 }  // namespace
 
 Status verify_form(const Graph& graph, const Node& node) {
@@ -86,17 +105,7 @@ Status verify_form(const Graph& graph, const Node& node) {
   return {};
 }
 
-Status verify_structure(const Graph& graph) {
-  for (size_t i = 0; i < graph.tensor_count(); ++i) ORKNN_TRY(verify_tensor(graph.tensor(TensorId{static_cast<int32_t>(i)})));
-  if (graph.has_cycle()) return invalid_model("the graph has a cycle");
-  for (NodeId id : graph.order()) {
-    const Node& n = graph.node(id);
-    ORKNN_TRY(verify_form(graph, n));
-    ORKNN_TRY(verify_bodies(n.attributes));
-    for (const TailStep& step : n.tail) ORKNN_TRY(verify_bodies(step.attributes));
-  }
-  return verify_sources(graph);
-}
+Status verify_structure(const Graph& graph) { return verify_structure(graph, 0); }
 
 Status verify_node(const Node& node, const OpDef& def) {
   const auto own = static_cast<int>(node.own_input_count());
