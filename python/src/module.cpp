@@ -504,8 +504,7 @@ NB_MODULE(_openrknn, m) {
                     return take(std::move(loaded));
                   })
       .def_static("from_device", &load_from_device)
-      .def("file_size",
-           [](const LoadedModel& m) { return m.file ? m.file->bytes().size() : take(format::rknn_file_bytes(*m.model)); })
+      .def("file_size", [](const LoadedModel& m) { return m.file ? m.file->bytes().size() : format::rknn_file_bytes(*m.model); })
       .def("make_session", [](const LoadedModel& m, const CustomOpList& custom) { return open_session(m.model, custom.ops); })
       .def("codegen", [](const LoadedModel& m, const Path& output_path, const std::vector<Path>& inputs,
                          bool overwrite) { return codegen(m.model, output_path, inputs, overwrite, {}); })

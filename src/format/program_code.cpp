@@ -64,18 +64,27 @@ void fields(auto& a, Is<Model> auto& m) {
   a.unless_older(m.sync_uids);
 }
 
-// Takes what a ByteWriter takes and keeps nothing: walking a program for its constants alone.
-struct Discard {
+// Takes what a ByteWriter takes and keeps the number of bytes.
+struct ByteCounter {
+  uint64_t bytes = 0;
   template <class T>
-  void put(T) {}
-  void count(size_t) {}
-  void text(std::string_view) {}
+  void put(T) {
+    bytes += sizeof(T);
+  }
+  void count(size_t) { bytes += sizeof(uint32_t); }
+  void text(std::string_view s) { bytes += sizeof(uint32_t) + s.size(); }
 };
 
-template <class Out>
+// Takes constants without looking at them: where only the size of a program counts, which offsets do not change.
+struct NoWeights {
+  uint64_t add(const TensorData&) { return 0; }
+};
+Buffer stored_buffer(const Program& program, size_t tensor, NoWeights&) { return program.buffers[tensor]; }
+
+template <class Out, class Weights>
 class Encoder {
  public:
-  Encoder(Out& out, WeightCollector& weights) : out_(out), weights_(weights) {}
+  Encoder(Out& out, Weights& weights) : out_(out), weights_(weights) {}
 
   template <class... T>
   void operator()(const T&... values) {
@@ -146,7 +155,7 @@ class Encoder {
   }
 
   Out& out_;
-  WeightCollector& weights_;
+  Weights& weights_;
   std::map<NodeId, int32_t> position_;
 };
 
@@ -320,9 +329,17 @@ void encode_program(const Program& program, WeightCollector& weights, ByteWriter
 }
 
 void collect_weights(const Program& program, WeightCollector& weights) {
-  Discard nothing;
-  Encoder encoder(nothing, weights);
+  ByteCounter ignored;
+  Encoder encoder(ignored, weights);
   encoder(program);
+}
+
+uint64_t program_bytes(const Program& program) {
+  ByteCounter counter;
+  NoWeights none;
+  Encoder encoder(counter, none);
+  encoder(program);
+  return counter.bytes;
 }
 
 void leave_out_convolution_weights(const Program& program, WeightCollector& weights) {
@@ -346,9 +363,17 @@ Result<Program> decode_program(ByteReader& in, const WeightSection& weights) {
 }
 
 void encode_model_facts(const Model& model, ByteWriter& out) {
-  WeightCollector none;
+  NoWeights none;
   Encoder encoder(out, none);
   encoder(model);
+}
+
+uint64_t model_facts_bytes(const Model& model) {
+  ByteCounter counter;
+  NoWeights none;
+  Encoder encoder(counter, none);
+  encoder(model);
+  return counter.bytes;
 }
 
 Result<Model> decode_model_facts(ByteReader& in) {

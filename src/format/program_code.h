@@ -9,6 +9,8 @@ namespace orknn::format {
 
 // Constants go to `weights`; the program stores their offsets.
 void encode_program(const Program& program, WeightCollector& weights, ByteWriter& out);
+// How many bytes encode_program writes. Nothing is encoded, and constants are not looked at.
+uint64_t program_bytes(const Program& program);
 // Adds the constants as encode_program does, in the same order, without encoding anything.
 void collect_weights(const Program& program, WeightCollector& weights);
 // Marks what Model::leaves_out_weights keeps out of files: constants of several axes that convolutions read. Before they are
@@ -21,6 +23,7 @@ Result<Program> decode_program(ByteReader& in, const WeightSection& weights);
 
 // Everything of a Model except its programs.
 void encode_model_facts(const Model& model, ByteWriter& out);
+uint64_t model_facts_bytes(const Model& model);  // that encode_model_facts writes
 Result<Model> decode_model_facts(ByteReader& in);
 
 }  // namespace orknn::format

@@ -21,8 +21,9 @@ using BytesDone = std::function<void(uint64_t bytes)>;
 Status write_rknn(const Model& model, const std::string& path, const BytesDone& done = {});
 Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done = {});
 inline constexpr uint64_t kWritePasses = 3;  // equal ones are found, summed up, written
-// Size of the file that write_rknn() would write, which looks at the weights only to find equal ones.
-Result<uint64_t> rknn_file_bytes(const Model& model);
+// Size of the file that write_rknn() would write. Nothing is encoded, and weights that were placed (place_weights) are not looked
+// at unless the file codes them or leaves some out.
+uint64_t rknn_file_bytes(const Model& model);
 Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model);
 
 // Finds weights that a file leaves out (Model::leaves_out_weights): data of exactly `bytes` bytes whose checksum64 is `checksum`.

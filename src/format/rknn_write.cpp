@@ -56,6 +56,11 @@ Status write_weights(const WeightCollector& weights, const BytesDone& done, Writ
   return {};
 }
 
+// Where the first section begins.
+uint64_t sections_begin(uint64_t front_bytes, size_t sections) {
+  return front_bytes + aligned(kTrailerHeaderBytes + sections * kSectionEntryBytes);
+}
+
 // A file as far as it is known before the weights are summed up and written.
 struct Draft {
   explicit Draft(const BytesDone& done) : weights(done) {}
@@ -65,6 +70,13 @@ struct Draft {
   std::vector<Section> sections;               // the weights come last; without their checksum unless coded
   uint64_t file_bytes = 0;
 };
+
+// The constants of a model, those that it leaves out set apart.
+void collect_weights(const Model& model, WeightCollector& weights) {
+  if (model.leaves_out_weights)
+    for (const Program& program : model.programs) leave_out_convolution_weights(program, weights);
+  for (const Program& program : model.programs) collect_weights(program, weights);
+}
 
 Status fill(Draft& draft, const Model& model) {
   const auto add_section = [&](SectionKind kind, ByteWriter& body) {
@@ -101,7 +113,7 @@ Status fill(Draft& draft, const Model& model) {
     draft.sections.push_back({SectionKind::Weights, 0, draft.weights.section_bytes(), 0});
   }
   draft.front = make_front(model, draft.weights.section_bytes());
-  draft.file_bytes = draft.front.size() + aligned(kTrailerHeaderBytes + draft.sections.size() * kSectionEntryBytes);
+  draft.file_bytes = sections_begin(draft.front.size(), draft.sections.size());
   for (Section& s : draft.sections) {
     s.offset = draft.file_bytes;
     draft.file_bytes += s.bytes;
@@ -156,10 +168,28 @@ Status write_rknn(const Model& model, const std::string& path, const BytesDone& 
   return write_file_atomically(path, [&](FileWriter& out) { return write_rknn(model, out, done); });
 }
 
-Result<uint64_t> rknn_file_bytes(const Model& model) {
-  Draft draft({});
-  ORKNN_TRY(fill(draft, model));
-  return draft.file_bytes;
+uint64_t rknn_file_bytes(const Model& model) {
+  std::vector<uint64_t> sections{model_facts_bytes(model)};
+  for (const Program& program : model.programs) sections.push_back(program_bytes(program));
+  for (const StoredStreams& streams : model.streams) sections.push_back(streams.bytes.size());
+  uint64_t weight_bytes = model.weight_bytes;
+  // How long a code is only coding tells, and what is left out only the weights themselves.
+  if (weight_bytes == 0 || model.leaves_out_weights || model.codes_weights) {
+    WeightCollector weights;
+    collect_weights(model, weights);
+    weight_bytes = weights.section_bytes();
+    if (!weights.left_out().empty()) {
+      ByteWriter list;
+      encode_left_out(weights, list);
+      sections.push_back(list.bytes().size());
+    }
+    sections.push_back(model.codes_weights ? code_weights(weights).size() : weight_bytes);
+  } else {
+    sections.push_back(weight_bytes);
+  }
+  uint64_t bytes = sections_begin(make_front(model, weight_bytes).size(), sections.size());
+  for (uint64_t section : sections) bytes += aligned(section);
+  return bytes;
 }
 
 Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model) {
@@ -176,12 +206,9 @@ Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model) {
 
 void place_weights(Model& model, const BytesDone& done) {
   WeightCollector weights(done);
-  if (model.leaves_out_weights)
-    for (const Program& program : model.programs) leave_out_convolution_weights(program, weights);
-  for (Program& program : model.programs) {
-    collect_weights(program, weights);
+  collect_weights(model, weights);
+  for (Program& program : model.programs)
     for (size_t i = 0; i < program.buffers.size(); ++i) program.buffers[i] = stored_buffer(program, i, weights);
-  }
   model.weight_bytes = weights.section_bytes();
 }
 

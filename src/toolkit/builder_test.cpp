@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/log.h"
 #include "data/npy.h"
@@ -217,15 +218,25 @@ TEST(Builder, StagesDoNotDependOnWhatWasBuiltBefore) {
 TEST(Builder, KnowsTheSizeOfItsFile) {
   LogLines log;
   TemporaryFolder folder;
-  auto builder = Builder::create(for_default_chip());
-  ASSERT_TRUE(builder);
-  EXPECT_FALSE(builder->file_bytes());
-  ASSERT_TRUE(builder->load_model({kModel}));
-  ASSERT_TRUE(builder->build());
-  const auto bytes = builder->file_bytes();
-  ASSERT_TRUE(bytes) << bytes.status().to_string();
-  ASSERT_TRUE(builder->export_rknn(folder.file("a.rknn")));
-  EXPECT_EQ(*bytes, std::filesystem::file_size(folder.file("a.rknn")));
+  EXPECT_FALSE(Builder::create(for_default_chip())->file_bytes());
+  BuildConfig plain = for_default_chip(), coded = plain, lighter = plain, streams = plain, sizes = plain;
+  coded.compress_weight = true;
+  lighter.remove_weight = true;
+  streams.registers = true;
+  sizes.dynamic_input = {{{1, 3, 64, 64}}, {{1, 3, 32, 32}}};
+  std::set<uint64_t> seen;
+  for (const BuildConfig& config : {plain, coded, lighter, streams, sizes}) {
+    auto builder = Builder::create(config);
+    ASSERT_TRUE(builder) << builder.status().to_string();
+    ASSERT_TRUE(builder->load_model({kModel}));
+    ASSERT_TRUE(builder->build());
+    const auto bytes = builder->file_bytes();
+    ASSERT_TRUE(bytes) << bytes.status().to_string();
+    ASSERT_TRUE(builder->export_rknn(folder.file("a.rknn")));
+    EXPECT_EQ(*bytes, std::filesystem::file_size(folder.file("a.rknn")));
+    seen.insert(*bytes);
+  }
+  EXPECT_EQ(seen.size(), 5u) << "the options have no effect";
 }
 
 TEST(Builder, BuildsExportsAndRuns) {
