@@ -70,6 +70,8 @@ def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_mode
     listed = [p for p in json.loads(openrknn("passes", "--json").stdout) if p["stage"] == "quantize"]
     optional = [p["name"] for p in listed if not p["required"]]
     assert set(optional) == {
+        "expand_operators",
+        "widen_layers",
         "fold_normalization",
         "try_steps",
         "equalize_channels",
@@ -81,7 +83,7 @@ def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_mode
     common = ("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-t", "rk3588", "--trace", *NORMALIZE)
     whole = openrknn(*common, "-o", tmp_path / "a.rknn", "--algorithm", "adaround", "--dump-after", "lower_to_integers")
     assert whole.returncode == 0, whole.stderr
-    for step in ("fit_tails", "correct_bias", "round_adaptively", "lower_to_integers"):
+    for step in ("fit_tails", "try_steps", "correct_bias", "round_adaptively", "lower_to_integers"):
         assert f" ms {step}: 1 run" in whole.stdout, step
     assert "correct_bias: '" in whole.stdout and "round_adaptively: '" in whole.stdout
     assert "after lower_to_integers:" in whole.stdout and '"int:Conv"(' in whole.stdout

@@ -95,11 +95,11 @@ std::vector<int8_t> round_row(std::span<const float> weights, std::span<const fl
   return result;
 }
 
-Result<RoundedLayers> round_adaptively(const Graph& graph, const RunSamples& run, size_t samples, const Calibration& calibration,
-                                       const QuantizeOptions& options) {
+Result<RoundedLayers> round_adaptively(const Graph& graph, const LayerForms& forms, const RunSamples& run, size_t samples,
+                                       const Calibration& calibration, const QuantizeOptions& options) {
   RoundedLayers result;
-  const auto wanted = [&](const Node& n) {
-    const Form form = layer_form(graph, n).form;
+  const auto wanted = [&](NodeId id) {
+    const Form form = forms[id].form;
     return form == Form::Conv || form == Form::MatMul;
   };
   ORKNN_TRY(visit_input_moments(graph, run, samples, wanted, [&](const InputMoments& moments) {

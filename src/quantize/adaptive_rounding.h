@@ -20,7 +20,7 @@ struct RoundedLayer {
 
 // By name of the layer's result: convolutions and matrix products with constant weights; those too large for their moments are
 // left out. Runs the samples as often as the memory for moments demands (once for most networks).
-Result<RoundedLayers> round_adaptively(const ir::Graph& graph, const RunSamples& run, size_t samples,
+Result<RoundedLayers> round_adaptively(const ir::Graph& graph, const LayerForms& forms, const RunSamples& run, size_t samples,
                                        const Calibration& calibration, const QuantizeOptions& options);
 
 }  // namespace orknn::quantize

@@ -20,10 +20,10 @@ std::string text_of(double value) {
 }
 std::string text_of(const Range& r) { return "[" + text_of(r.low) + ", " + text_of(r.high) + "]"; }
 
-Result<TensorStatistics> gather(const Graph& graph, const RunSamples& run, size_t samples, bool histograms,
-                                const ChannelImportance& importance) {
+Result<TensorStatistics> gather(const Graph& graph, const LayerForms& forms, const RunSamples& run, size_t samples,
+                                bool histograms, const ChannelImportance& importance) {
   TensorStatistics statistics;
-  const std::vector<char> carried_out = tensors_carried_out(graph);
+  const std::vector<char> carried_out = tensors_carried_out(graph, forms);
   ORKNN_TRY(run(graph, samples, [&](std::string_view name, const TensorView& value) {
     if (value.dtype != DType::Float32) return;
     auto it = statistics.find(name);
@@ -42,8 +42,9 @@ Result<TensorStatistics> gather(const Graph& graph, const RunSamples& run, size_
 // One calibration in the making.
 class Calibrator {
  public:
-  Calibrator(const RunSamples& run, size_t samples, const QuantizeOptions& options)
-      : run_(run),
+  Calibrator(const LayerForms& forms, const RunSamples& run, size_t samples, const QuantizeOptions& options)
+      : forms_(forms),
+        run_(run),
         samples_(samples),
         options_(options),
         histograms_(options.algorithm != Algorithm::Normal),
@@ -65,7 +66,7 @@ class Calibrator {
 
  private:
   Status measure(const Graph& graph, bool histograms, bool weighted) {
-    ORKNN_TRY_ASSIGN(result_.statistics, gather(graph, run_, samples_, histograms,
+    ORKNN_TRY_ASSIGN(result_.statistics, gather(graph, forms_, run_, samples_, histograms,
                                                 weighted && clips_ ? channel_importance(graph) : ChannelImportance{}));
     return {};
   }
@@ -97,7 +98,7 @@ class Calibrator {
   }
 
   Status round_weights(passes::Rewriter& rewriter) {
-    ORKNN_TRY_ASSIGN(RoundedLayers rounded, round_adaptively(rewriter.graph(), run_, samples_, result_, options_));
+    ORKNN_TRY_ASSIGN(RoundedLayers rounded, round_adaptively(rewriter.graph(), forms_, run_, samples_, result_, options_));
     for (const auto& [name, layer] : rounded)
       rewriter.remark("'" + name + "': " + std::to_string(layer.moved) + " of " + std::to_string(layer.weights.values.count()) +
                       " weights leave the nearest integer");
@@ -105,6 +106,7 @@ class Calibrator {
     return {};
   }
 
+  const LayerForms& forms_;
   const RunSamples& run_;
   size_t samples_;
   const QuantizeOptions& options_;
@@ -113,9 +115,9 @@ class Calibrator {
 };
 }  // namespace
 
-Result<Calibration> calibrate(Graph& graph, const OpSet& ops, const RunSamples& run, size_t samples,
+Result<Calibration> calibrate(Graph& graph, const OpSet& ops, const LayerForms& forms, const RunSamples& run, size_t samples,
                               const QuantizeOptions& options) {
-  Calibrator calibrator(run, samples, options);
+  Calibrator calibrator(forms, run, samples, options);
   ORKNN_TRY(run_steps(graph, ops, calibrator.steps(), options.steps, options.trace));
   return calibrator.take();
 }

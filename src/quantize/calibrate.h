@@ -7,7 +7,7 @@ namespace orknn::quantize {
 
 // Runs the samples once, a second time when an algorithm needs histograms of tensors that equalization changed. `graph` computes
 // the same afterwards.
-Result<Calibration> calibrate(ir::Graph& graph, const ir::OpSet& ops, const RunSamples& run, size_t samples,
-                              const QuantizeOptions& options);
+Result<Calibration> calibrate(ir::Graph& graph, const ir::OpSet& ops, const LayerForms& forms, const RunSamples& run,
+                              size_t samples, const QuantizeOptions& options);
 
 }  // namespace orknn::quantize

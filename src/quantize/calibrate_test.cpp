@@ -39,7 +39,7 @@ TEST(Calibrate, ACutIsTheRangeOfItsTensorInEightBitsWhateverTheAlgorithm) {
   EXPECT_LT(cut.high, seen.max());
   for (Algorithm a : {Algorithm::Normal, Algorithm::MovingAverage}) EXPECT_EQ(calibration->range("h", seen, a, 8).high, cut.high);
   EXPECT_EQ(calibration->range("h", seen, Algorithm::Normal, 16).high, seen.max());
-  ASSERT_TRUE(quantize(graph, ops::builtin_ops(), *calibration, {}));
+  ASSERT_TRUE(quantize(graph, ops::builtin_ops(), LayerForms(graph), *calibration, {}));
   EXPECT_EQ(graph.tensor(graph.find_tensor("h")).quant->max[0], static_cast<float>(cut.high));
 }
 }  // namespace

@@ -22,6 +22,8 @@ namespace {
 bool is_stored_type(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
 bool quantizes(const Node& n) { return n.op == "QuantizeLinear"; }
 bool dequantizes(const Node& n) { return n.op == "DequantizeLinear"; }
+bool pads(const Node& n) { return n.op == "Pad"; }
+bool joins(const Node& n) { return ops::facts_of(n).quant == QuantRule::SharedScale; }
 bool is_conversion(const Node& n) { return quantizes(n) || dequantizes(n); }
 
 // The sides of a conversion.
@@ -70,14 +72,16 @@ class Reader {
 
   Result<Plan> run() {
     ORKNN_TRY(fold_constants());
-    ORKNN_TRY(fit_tails(graph_, ops_, options_, trace_));
+    ORKNN_TRY(fit_tails(graph_, ops_, options_, trace_).status());
     group_integers();
     for (NodeId id : std::vector<NodeId>(graph_.order())) absorb(id);
     ORKNN_TRY(infer_shapes(graph_, ops_));
+    forms_ = LayerForms(graph_);  // only now layers read and make real numbers
     spread();
     separate_moves();
+    for (NodeId id : graph_.order()) forms_[id] = possible_form(id);
     round_float_results();
-    return assign();
+    return plan();
   }
 
  private:
@@ -153,7 +157,7 @@ class Reader {
       }
     // Only now: its parameters may be those of an input.
     for (NodeId id : graph_.order())
-      if (const Node& n = graph_.node(id); n.op == "Pad" && is_small_integer(n.input(0)) && !pads_with_zero_point(n))
+      if (const Node& n = graph_.node(id); pads(n) && is_small_integer(n.input(0)) && !pads_with_zero_point(n))
         group(n.input(0)).understood = false;
   }
 
@@ -203,7 +207,7 @@ class Reader {
     become_real(x, *g.grid);
     for (TensorId t : n.outputs)
       if (was_integer(t)) become_real(t, *g.grid);
-    if (n.op == "Pad" && n.has_input(2)) {
+    if (pads(n) && n.has_input(2)) {
       Node pad = n;
       pad.inputs[2] = TensorId{};
       graph_.replace_node(id, std::move(pad));
@@ -273,16 +277,16 @@ class Reader {
     const std::vector<char> needed = find_needed();
     for (NodeId id : graph_.order()) {
       const Node& n = graph_.node(id);
-      if (!lends(n)) continue;
+      if (!lends(id)) continue;
       for (TensorId y : n.outputs) {
         if (!y || graph_.tensor(y).dtype != DType::Float32 || grid(y)) continue;
-        if (n.op == "Concat") {
+        if (joins(n)) {
           if (const auto all = joined(n); all && (all->equal || needed[index_of(y)])) grid(y) = all->grid;
           continue;
         }
         const std::optional<Grid> before = grid(n.input(0));
         if (!before) continue;
-        if (is_move(n))
+        if (is_move(id))
           grid(y) = before;
         else if (!needed[index_of(y)])
           continue;
@@ -303,18 +307,19 @@ class Reader {
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
       const TensorId x = n.input(0);
-      if (n.outputs.size() != 1 || !n.output() || !x || !is_move(n) || !grid(n.output()) || grid(x)) continue;
+      if (n.outputs.size() != 1 || !n.output() || !x || !is_move(*it) || !grid(n.output()) || grid(x)) continue;
       if (graph_.producer(x) && graph_.reader_count(x) == 1 && graph_.tensor(x).dtype == DType::Float32)
         grid(x) = grid(n.output());
     }
   }
 
-  bool is_move(const Node& n) const { return n.tail.empty() && layer_form(graph_, n).form == Form::Move; }
+  bool is_move(NodeId id) const { return graph_.node(id).tail.empty() && forms_[id].form == Form::Move; }
 
   // The result of such a node can take parameters that nobody stated.
-  bool lends(const Node& n) const {
+  bool lends(NodeId id) const {
+    const Node& n = graph_.node(id);
     return n.output() && n.input(0) && n.tail.empty() &&
-           (n.op == "Concat" || is_move(n) || ops::facts_of(n).keeps_range || has_unit_range(n.op) || has_symmetric_range(n.op));
+           (joins(n) || is_move(id) || ops::facts_of(n).keeps_range || has_unit_range(n.op) || has_symmetric_range(n.op));
   }
 
   // Tensors that a quantized layer reads, directly or after layers that take a neighbour's parameters.
@@ -324,7 +329,7 @@ class Reader {
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
       const bool reached = std::any_of(n.outputs.begin(), n.outputs.end(),
-                                       [&](TensorId y) { return y && (grid(y) || (lends(n) && needed[index_of(y)])); });
+                                       [&](TensorId y) { return y && (grid(y) || (lends(*it) && needed[index_of(y)])); });
       if (!reached) continue;
       for (TensorId x : n.inputs)
         if (x) needed[index_of(x)] = 1;
@@ -357,7 +362,7 @@ class Reader {
   void separate_moves() {
     for (NodeId id : std::vector<NodeId>(graph_.order())) {
       Node n = graph_.node(id);
-      if (n.op == "Identity" || !n.input(0) || !is_move(n) || !grid(n.input(0))) continue;
+      if (n.op == "Identity" || !n.input(0) || !is_move(id) || !grid(n.input(0))) continue;
       const Grid before = *grid(n.input(0));
       std::vector<Node> steps;
       for (TensorId& t : n.outputs) {
@@ -368,7 +373,7 @@ class Reader {
       }
       if (steps.empty()) continue;
       graph_.replace_node(id, std::move(n));
-      for (Node& step : steps) graph_.add_node(std::move(step));
+      for (Node& step : steps) forms_.add(graph_, graph_.add_node(std::move(step)));
     }
   }
 
@@ -376,7 +381,7 @@ class Reader {
   // stays in float leaves that to a step of its own.
   void round_float_results() {
     for (NodeId id : std::vector<NodeId>(graph_.order())) {
-      if (form_of(graph_.node(id)).form != Form::Float) continue;
+      if (forms_[id].form != Form::Float) continue;
       Node n = graph_.node(id);
       std::vector<Node> steps;
       for (TensorId& t : n.outputs)
@@ -386,7 +391,11 @@ class Reader {
         }
       if (steps.empty()) continue;
       graph_.replace_node(id, std::move(n));
-      for (Node& step : steps) graph_.add_node(std::move(step));
+      for (Node& step : steps) {
+        const NodeId added = graph_.add_node(std::move(step));
+        forms_.add(graph_, added);
+        forms_[added] = possible_form(added);
+      }
     }
   }
 
@@ -404,7 +413,7 @@ class Reader {
   }
 
   // --- what each layer becomes
-  Plan assign() {
+  Plan plan() {
     Plan result;
     result.integer_inputs = true;  // they are rounded even where only float layers read them
     grids_.resize(graph_.tensor_count());
@@ -412,15 +421,14 @@ class Reader {
       result.tensors.push_back(g ? std::optional(g->parameters) : std::nullopt);
       result.types.push_back(g ? g->type : DType::Int8);
     }
-    for (NodeId id : graph_.order()) {
-      if (result.forms.size() <= static_cast<size_t>(id.index)) result.forms.resize(static_cast<size_t>(id.index) + 1);
-      result.forms[static_cast<size_t>(id.index)] = form_of(graph_.node(id));
-    }
+    result.forms = std::move(forms_);
     return result;
   }
 
-  LayerForm form_of(const Node& n) {
-    LayerForm f = layer_form(graph_, n);
+  // Of a layer with the parameters that its tensors have.
+  LayerForm possible_form(NodeId id) {
+    const Node& n = graph_.node(id);
+    LayerForm f = forms_[id];
     if (f.form == Form::Float) return f;
     if (n.op == "Identity" && grid(n.input(0)) && grid(n.output()) && *grid(n.input(0)) != *grid(n.output()))
       f.form = Form::Table;
@@ -444,6 +452,7 @@ class Reader {
   std::vector<Group> groups_;
   std::vector<bool> was_integer_;
   std::vector<std::optional<Grid>> grids_;
+  LayerForms forms_;
   std::set<int32_t> stated_;  // tensors that a conversion of the model's rounded
 };
 }  // namespace

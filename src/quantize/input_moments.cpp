@@ -132,12 +132,11 @@ void finish(const InputMoments& m, bool centered, double rounding) {
   }
 }
 
-Status visit_input_moments(const Graph& graph, const RunSamples& run, size_t samples,
-                           const std::function<bool(const Node&)>& wanted,
+Status visit_input_moments(const Graph& graph, const RunSamples& run, size_t samples, const std::function<bool(NodeId)>& wanted,
                            const std::function<void(const InputMoments&)>& visit) {
   std::vector<Layer> layers;
   for (NodeId id : graph.order())
-    if (auto l = wanted(graph.node(id)) ? layer_of(graph, id) : std::nullopt) layers.push_back(std::move(*l));
+    if (auto l = wanted(id) ? layer_of(graph, id) : std::nullopt) layers.push_back(std::move(*l));
   for (size_t first = 0, end = 0; first < layers.size(); first = end) {
     std::multimap<std::string, Layer*, std::less<>> readers;
     for (int64_t held = 0; end < layers.size(); ++end) {

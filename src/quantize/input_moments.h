@@ -23,7 +23,6 @@ void finish(const InputMoments& moments, bool centered, double rounding);
 // moments are left out. The spans are the visitor's to change. Runs the samples as often as the memory for moments demands (once
 // for most networks).
 Status visit_input_moments(const ir::Graph& graph, const RunSamples& run, size_t samples,
-                           const std::function<bool(const ir::Node&)>& wanted,
-                           const std::function<void(const InputMoments&)>& visit);
+                           const std::function<bool(ir::NodeId)>& wanted, const std::function<void(const InputMoments&)>& visit);
 
 }  // namespace orknn::quantize

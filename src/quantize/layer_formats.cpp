@@ -29,7 +29,7 @@ class Formatter {
   void plan_conversions() {
     for (const Made& m : made_) {
       const NodeId id = graph_.producer(m.to);
-      plan_.forms.resize(std::max(plan_.forms.size(), static_cast<size_t>(id.index) + 1));
+      plan_.forms.add(graph_, id);
       form(id) = {Form::Table, ""};
     }
   }

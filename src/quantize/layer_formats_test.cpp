@@ -57,7 +57,7 @@ TensorStatistics statistics_of(const Graph& graph) {
 
 Graph quantized(const QuantizeOptions& options) {
   Graph graph = chain();
-  auto decisions = quantize(graph, ops::builtin_ops(), {.statistics = statistics_of(graph)}, options);
+  auto decisions = quantize(graph, ops::builtin_ops(), LayerForms(graph), {.statistics = statistics_of(graph)}, options);
   EXPECT_TRUE(decisions) << decisions.status().to_string();
   Status s = infer_shapes(graph, ops::builtin_ops());
   if (s) s = verify(graph, ops::builtin_ops(), Stage::Inferred);
@@ -153,7 +153,7 @@ TEST(QuantizeOptions, RangesAndMeansReplaceStatistics) {
       const Tensor& t = measured.tensor({static_cast<int32_t>(i)});
       if (t.quant && !t.is_constant() && graph.find_tensor(t.name)) options.ranges[t.name] = {t.quant->min[0], t.quant->max[0]};
     }
-    ASSERT_TRUE(quantize(graph, ops::builtin_ops(), {}, options));
+    ASSERT_TRUE(quantize(graph, ops::builtin_ops(), LayerForms(graph), {}, options));
     EXPECT_EQ(print(graph), print(measured)) << algorithm;
   }
 }

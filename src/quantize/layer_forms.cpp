@@ -11,7 +11,6 @@ namespace orknn::quantize {
 using namespace ir;
 namespace {
 
-// What an operator says about itself; the forms below are for those that compute.
 QuantRule rule_of(std::string_view op) { return ops::facts_of(op).quant; }
 bool is_function_op(std::string_view op) {
   const QuantRule rule = rule_of(op);
@@ -100,8 +99,8 @@ std::optional<Slopes> slopes_of(const Graph& g, TensorId x, TensorId slope) {
 
 bool pads_below_all(const Graph& g, const Node& n) {
   constexpr double kLowestHalf = -65504;  // what stands for -inf in float16 models
-  const TensorData* value =
-      n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant" ? g.constant(n.input(2)) : nullptr;
+  const bool is_constant = n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant";
+  const TensorData* value = is_constant ? g.constant(n.input(2)) : nullptr;
   if (!value || value->count() != 1 || !(to_doubles(value->view())[0] <= kLowestHalf) || g.is_output(n.output())) return false;
   const auto users = g.users(n.output());
   return std::all_of(users.begin(), users.end(), [&](NodeId u) { return g.node(u).op == "MaxPool"; });
@@ -163,6 +162,31 @@ bool copies_values(const Graph& g, const Node& n) {
 
 namespace {
 
+LayerForm arithmetic(const Graph& g, const Node& n) {
+  if (n.own_input_count() != 2) return no("it does not have two operands");
+  if (n.op == "Div" && !g.is_constant(n.input(1))) return no("it divides by a computed tensor");
+  if (g.is_constant(n.input(0)) && g.is_constant(n.input(1))) return no("both operands are constants");
+  return {Form::Binary, ""};
+}
+
+LayerForm padding(const Graph& g, const Node& n) {
+  const TensorData* value = g.constant(n.input(2));
+  const bool zero = !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
+  if (!other_inputs_constant(g, n)) return no("its padding is computed");
+  if (n.attributes.string_or("mode", "constant") == "constant" && !zero && !pads_below_all(g, n))
+    return no("it pads with a value other than zero");
+  return {Form::Move, ""};
+}
+
+LayerForm mean(const Graph& g, const Node& n) {
+  const auto axes = mean_axes(g, n);
+  if (!axes) return no("the axes it averages over are not neighbours");
+  int64_t count = 1;
+  const auto dims = dims_of(g, n.input(0));
+  for (int64_t i = axes->first; i < axes->end; ++i) count *= (*dims)[static_cast<size_t>(i)];
+  return count > 0 && count <= 1 << 16 ? LayerForm{Form::Mean, ""} : no("it averages too many values");
+}
+
 LayerForm form_of_operator(const Graph& g, const Node& n) {
   for (TensorId t : n.outputs)
     if (t && !is_float_tensor(g, t)) return no("its result is not a float tensor");
@@ -178,53 +202,44 @@ LayerForm form_of_operator(const Graph& g, const Node& n) {
   if (n.op == "PRelu")
     return slopes_of(g, n.input(0), n.input(1)) ? LayerForm{Form::PRelu, ""}
                                                 : no("its slopes are computed or not one per channel");
-  if (is_binary(n.op)) {
-    if (n.own_input_count() != 2) return no("it does not have two operands");
-    if (n.op == "Div" && !g.is_constant(n.input(1))) return no("it divides by a computed tensor");
-    if (g.is_constant(n.input(0)) && g.is_constant(n.input(1))) return no("both operands are constants");
-    return {Form::Binary, ""};
-  }
+  if (is_binary(n.op)) return arithmetic(g, n);
   if (rule_of(n.op) == QuantRule::SharedScale) return {Form::Concat, ""};
-  if (n.op == "Pad") {
-    const TensorData* value = g.constant(n.input(2));
-    const bool zero = !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
-    if (!other_inputs_constant(g, n)) return no("its padding is computed");
-    if (n.attributes.string_or("mode", "constant") == "constant" && !zero && !pads_below_all(g, n))
-      return no("it pads with a value other than zero");
-    return {Form::Move, ""};
-  }
+  if (n.op == "Pad") return padding(g, n);
   if (n.op == "Resize") {
     if (is_nearest_copy(n) && other_inputs_constant(g, n)) return {Form::Move, ""};
     return linear_resize(g, n) ? LayerForm{Form::Resize, ""} : no("it interpolates other than linearly between rows and columns");
   }
   if (rule_of(n.op) == QuantRule::SameScale)
-    return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that steers it is computed");
+    return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that decides what it does is computed");
   if (n.op == "AveragePool")
     return dims_of(g, n.input(0)) ? LayerForm{Form::Average, ""} : no("its shape is known only at run time");
-  if (n.op == "GlobalAveragePool" || n.op == "ReduceMean") {
-    const auto axes = mean_axes(g, n);
-    if (!axes) return no("the axes it averages over are not neighbours");
-    int64_t count = 1;
-    const auto dims = dims_of(g, n.input(0));
-    for (int64_t i = axes->first; i < axes->end; ++i) count *= (*dims)[static_cast<size_t>(i)];
-    return count > 0 && count <= 1 << 16 ? LayerForm{Form::Mean, ""} : no("it averages too many values");
-  }
+  if (n.op == "GlobalAveragePool" || n.op == "ReduceMean") return mean(g, n);
   if (n.op == "Softmax" && n.attributes.int_or("flatten", 0) == 0) return {Form::Softmax, ""};
   return no("there is no integer form of " + n.op);
 }
-}  // namespace
 
-size_t data_inputs(const Node& n, Form form) {
-  const size_t count = form == Form::Concat ? n.own_input_count() : form == Form::Binary || form == Form::MatMul ? 2 : 1;
-  return std::min(count, n.own_input_count());
-}
-
-LayerForm layer_form(const Graph& g, const Node& n) {
+// By the node alone: operator, attributes, constant operands.
+LayerForm form_of(const Graph& g, const Node& n) {
   const LayerForm form = form_of_operator(g, n);
   // The optimizer folds what it can; at low levels and for large results it does not.
   if (form.form != Form::Float && form.form != Form::Binary && form.form != Form::Concat && g.is_constant(n.input(0)))
     return no("its data is a constant");
   return form;
+}
+}  // namespace
+
+LayerForms::LayerForms(const Graph& graph) {
+  for (NodeId id : graph.order()) add(graph, id);
+}
+
+void LayerForms::add(const Graph& graph, NodeId id) {
+  if (id && forms_.size() <= static_cast<size_t>(id.index)) forms_.resize(static_cast<size_t>(id.index) + 1);
+  (*this)[id] = form_of(graph, graph.node(id));
+}
+
+size_t data_inputs(const Node& n, Form form) {
+  const size_t count = form == Form::Concat ? n.own_input_count() : form == Form::Binary || form == Form::MatMul ? 2 : 1;
+  return std::min(count, n.own_input_count());
 }
 
 }  // namespace orknn::quantize

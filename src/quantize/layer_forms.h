@@ -3,7 +3,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "base/assert.h"
 #include "ir/graph.h"
 #include "ir/op_set.h"
 
@@ -30,8 +32,25 @@ struct LayerForm {
   bool notable = false;  // Float although there is an integer form, which would lose small or masked values
 };
 
-// By the node alone: operator, attributes, constant operands; not whether its tensors have parameters.
-LayerForm layer_form(const ir::Graph& graph, const ir::Node& node);
+// The form of every layer of a graph. It is decided once, when layers get the tails that their forms compute (fit_tails); steps
+// that come later read it. Whether tensors have parameters does not count: that is what a Plan decides.
+class LayerForms {
+ public:
+  LayerForms() = default;
+  explicit LayerForms(const ir::Graph& graph);
+  // Of a node that was added to the graph since.
+  void add(const ir::Graph& graph, ir::NodeId id);
+
+  LayerForm& operator[](ir::NodeId id) { return forms_[position(id)]; }
+  const LayerForm& operator[](ir::NodeId id) const { return forms_[position(id)]; }
+
+ private:
+  size_t position(ir::NodeId id) const {
+    ORKNN_ASSERT(id && static_cast<size_t>(id.index) < forms_.size(), "a step that adds a node gives it a form");
+    return static_cast<size_t>(id.index);
+  }
+  std::vector<LayerForm> forms_;  // by node index
+};
 
 // How many of a node's first inputs are data of that form; the others are parameters.
 size_t data_inputs(const ir::Node& node, Form form);

@@ -20,7 +20,7 @@ Form form_of(const std::string& node) {
   EXPECT_TRUE(graph) << graph.status().to_string();
   if (!graph) return Form::Float;
   EXPECT_TRUE(ir::infer_shapes(*graph, ops::builtin_ops())) << node;
-  return layer_form(*graph, graph->node(graph->order().back())).form;
+  return LayerForms(*graph)[graph->order().back()].form;
 }
 
 TEST(LayerForms, FollowTheRulesOfOperators) {

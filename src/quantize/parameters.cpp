@@ -91,11 +91,11 @@ double ParameterChoice::unit_range(TensorId t) const {
 void ParameterChoice::find_what_leaves() {
   leaves_.assign(graph_.tensor_count(), 0);
   mark(leaves_, graph_.outputs());
-  carried_out_ = tensors_carried_out(graph_);
+  carried_out_ = tensors_carried_out(graph_, forms_);
   const std::vector<NodeId>& order = graph_.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& n = graph_.node(*it);
-    const Form f = layer_form(graph_, n).form;
+    const Form f = forms_[*it].form;
     if (!n.tail.empty() || !(f == Form::Move || f == Form::Concat || f == Form::Softmax || n.op == "Sigmoid")) continue;
     if (any_of(leaves_, n.outputs)) mark(leaves_, n.inputs);
   }
@@ -108,8 +108,7 @@ void ParameterChoice::find_logarithms() {
   const std::vector<NodeId>& order = graph_.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& n = graph_.node(*it);
-    if (n.op == "Log" || (any_of(logarithm_, n.outputs) && keeps_channels(layer_form(graph_, n).form)))
-      mark(logarithm_, n.inputs);
+    if (n.op == "Log" || (any_of(logarithm_, n.outputs) && keeps_channels(forms_[*it].form))) mark(logarithm_, n.inputs);
   }
 }
 
@@ -122,8 +121,9 @@ bool ParameterChoice::inputs_ready(const Node& n, Form f) const {
                              [&](const TailStep& s) { return s.operand < 0 || ready(n.inputs[static_cast<size_t>(s.operand)]); });
 }
 
-LayerForm ParameterChoice::possible_form(const Node& n) const {
-  const LayerForm form = layer_form(graph_, n);
+LayerForm ParameterChoice::possible_form(NodeId id) const {
+  const Node& n = graph_.node(id);
+  const LayerForm& form = forms_[id];
   if (form.form == Form::Float) return form;
   if (tail_steps_taken(graph_, n, form.form) != n.tail.size()) return {Form::Float, "its fused steps have no integer form"};
   if (!inputs_ready(n, form.form)) return {Form::Float, "an input was not seen in calibration"};
@@ -150,12 +150,10 @@ Status ParameterChoice::choose() {
   find_what_leaves();
   plan_.tensors.assign(graph_.tensor_count(), std::nullopt);
   plan_.types.assign(graph_.tensor_count(), options_.format.activations);
-  size_t nodes = 0;
-  for (NodeId id : graph_.order()) nodes = std::max(nodes, static_cast<size_t>(id.index) + 1);
-  plan_.forms.assign(nodes, {});
+  plan_.forms = forms_;
   for (TensorId t : graph_.inputs()) plan_.tensors[index_of(t)] = own_parameters(t, {});
   for (NodeId id : graph_.order()) {
-    plan_.form(id) = possible_form(graph_.node(id));
+    plan_.form(id) = possible_form(id);
     settle(graph_.node(id), plan_.form(id));
   }
   return {};
@@ -187,7 +185,7 @@ Status ParameterChoice::keep_small_values(passes::Rewriter& rewriter) {
 std::optional<LayerForm> ParameterChoice::kept_in_float(const Node& n, Form f) {
   const auto because = [](std::string reason) { return LayerForm{Form::Float, std::move(reason), true}; };
   const auto named = [&](TensorId t) { return "'" + graph_.tensor(t).name + "'"; };
-  if (n.op == "Log" || logarithm_[index_of(n.output())]) return because("a logarithm needs small values exact");
+  if (n.op == "Log" || logarithm_[index_of(n.output())]) return because("a logarithm needs small values to be exact");
   if (f == Form::Softmax && is_masked(n.input(0))) return because(named(n.input(0)) + " holds masked values");
   if (f == Form::Binary && is_masked(n.output()) && only_softmax_reads(n.output())) return because("it masks values");
   if (!carried_out_[index_of(n.output())]) return std::nullopt;
@@ -301,13 +299,13 @@ bool channels_lie_apart(const Statistics& statistics, int bits) {
   });
 }
 
-std::vector<char> tensors_carried_out(const Graph& graph) {
+std::vector<char> tensors_carried_out(const Graph& graph, const LayerForms& forms) {
   std::vector<char> carried(graph.tensor_count(), 0);
   mark(carried, graph.outputs());
   const std::vector<NodeId>& order = graph.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& n = graph.node(*it);
-    const Form f = layer_form(graph, n).form;
+    const Form f = forms[*it].form;
     if (f != Form::Float && !keeps_channels(f)) continue;
     if (any_of(carried, n.outputs)) mark(carried, n.inputs);
   }

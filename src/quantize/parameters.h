@@ -14,13 +14,14 @@ namespace orknn::quantize {
 bool channels_lie_apart(const Statistics& statistics, int bits);
 
 // Tensors whose values stay beside those they stand beside up to an output of the graph, by index.
-std::vector<char> tensors_carried_out(const ir::Graph& graph);
+std::vector<char> tensors_carried_out(const ir::Graph& graph, const LayerForms& forms);
 
-// Fills tensors, types and forms of a plan. All references must outlive it.
+// Fills tensors and types of a plan and leaves those forms of layers that can be computed. All references must outlive it.
 class ParameterChoice {
  public:
-  ParameterChoice(const ir::Graph& graph, const Calibration& calibration, const QuantizeOptions& options, Plan& plan)
-      : graph_(graph), calibration_(calibration), options_(options), plan_(plan) {}
+  ParameterChoice(const ir::Graph& graph, const LayerForms& forms, const Calibration& calibration, const QuantizeOptions& options,
+                  Plan& plan)
+      : graph_(graph), forms_(forms), calibration_(calibration), options_(options), plan_(plan) {}
 
   // Layers whose tensors are known become integer ones. Layers that only copy values share their input's parameters.
   Status choose();
@@ -40,7 +41,7 @@ class ParameterChoice {
   void find_what_leaves();
   void find_logarithms();
   bool inputs_ready(const ir::Node& n, Form f) const;
-  LayerForm possible_form(const ir::Node& n) const;
+  LayerForm possible_form(ir::NodeId id) const;
   // Gives the results of `n` their parameters; in float where they have none.
   void settle(const ir::Node& n, LayerForm& form);
 
@@ -53,6 +54,7 @@ class ParameterChoice {
   void take_over(ir::TensorId t, const ir::QuantParams& parameters);
 
   const ir::Graph& graph_;
+  const LayerForms& forms_;  // that the nodes alone allow for
   const Calibration& calibration_;
   const QuantizeOptions& options_;
   Plan& plan_;

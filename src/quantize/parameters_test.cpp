@@ -192,7 +192,7 @@ TEST(Parameters, SmallScoresKeepTheirSteps) {
   auto statistics = calibrated(graph, run_on({1, 2, 4, 4}));
   ASSERT_TRUE(statistics) << statistics.status().to_string();
   const double largest = statistics->statistics.at("y").max();
-  auto layers = quantize(graph, ops::builtin_ops(), *statistics, {});
+  auto layers = quantize(graph, ops::builtin_ops(), LayerForms(graph), *statistics, {});
   ASSERT_TRUE(layers) << layers.status().to_string();
   EXPECT_NEAR(graph.tensor(graph.outputs()[0]).quant->max[0], 1.1 * largest, 1e-6);
   const TensorId gate = graph.producer_node(graph.outputs()[1])->input(0);
@@ -214,7 +214,7 @@ TEST(Parameters, SixteenBitsKeepRoom) {
     auto statistics = calibrated(graph, run_on({1, 2, 4, 4}), options);
     ASSERT_TRUE(statistics) << statistics.status().to_string();
     const double largest = statistics->statistics.at("y").max(), fed = statistics->statistics.at("x").max();
-    ASSERT_TRUE(quantize(graph, ops::builtin_ops(), *statistics, options));
+    ASSERT_TRUE(quantize(graph, ops::builtin_ops(), LayerForms(graph), *statistics, options));
     const auto held = [&](TensorId t) { return graph.tensor(t).quant->max[0]; };
     EXPECT_NEAR(held(graph.outputs()[0]), options.format.bits() == 16 ? 4 * largest : largest, 1e-3 * largest) << name;
     EXPECT_NEAR(held(graph.inputs()[0]), fed, 1e-3 * fed) << name;

@@ -21,12 +21,12 @@ struct LayerWeights {
 struct Plan {
   std::vector<std::optional<ir::QuantParams>> tensors;  // by tensor index; nothing = stays in float
   std::vector<DType> types;                             // by tensor index: of its integers
-  std::vector<LayerForm> forms;                         // by node index: what each layer becomes
+  LayerForms forms;                                     // what each layer becomes
   std::map<int32_t, LayerWeights> weights;              // by node index
   bool integer_inputs = false;                          // inputs with parameters are integers, whoever reads them
 
-  LayerForm& form(ir::NodeId id) { return forms[static_cast<size_t>(id.index)]; }
-  const LayerForm& form(ir::NodeId id) const { return forms[static_cast<size_t>(id.index)]; }
+  LayerForm& form(ir::NodeId id) { return forms[id]; }
+  const LayerForm& form(ir::NodeId id) const { return forms[id]; }
   const std::optional<ir::QuantParams>& parameters(ir::TensorId t) const { return tensors[static_cast<size_t>(t.index)]; }
   DType type(ir::TensorId t) const { return types[static_cast<size_t>(t.index)]; }
 };

@@ -29,11 +29,11 @@ Status set_algorithm(QuantizeOptions& options, std::string_view name) {
   return {};
 }
 
-Result<std::vector<LayerDecision>> quantize(Graph& graph, const OpSet& ops, const Calibration& calibration,
-                                            const QuantizeOptions& options) {
+Result<std::vector<LayerDecision>> quantize(Graph& graph, const OpSet& ops, const LayerForms& forms,
+                                            const Calibration& calibration, const QuantizeOptions& options) {
   Plan plan;
   std::vector<LayerDecision> decisions;
-  ParameterChoice choice(graph, calibration, options, plan);
+  ParameterChoice choice(graph, forms, calibration, options, plan);
   std::vector<passes::Pass> steps{
       pass_of(kChooseParameters, [&](passes::Rewriter&) { return choice.choose(); }),
       pass_of(kKeepSmallValues, [&](passes::Rewriter& rewriter) { return choice.keep_small_values(rewriter); }),

@@ -9,95 +9,95 @@ namespace orknn::quantize {
 using namespace ir;
 namespace {
 
-class Expander {
+// One operator in float, as a patch.
+class Expansion {
  public:
-  Expander(Graph& graph, const OpSet& ops) : graph_(graph), ops_(ops) {}
+  Expansion(const Graph& graph, NodeId id) : graph_(graph), id_(id), n_(graph.node(id)), patch_(graph) {}
 
-  Status run() {
-    ORKNN_TRY(infer_shapes(graph_, ops_));
-    for (NodeId id : std::vector<NodeId>(graph_.order())) {
-      const Node n = graph_.node(id);
-      if (!n.tail.empty()) continue;
-      if (n.op == "QLinearConv")
-        expand_conv(id, n);
-      else if (n.op == "QLinearMatMul")
-        expand_product(id, n);
-      else if (const auto form = ops::quantized_form(n); form && n.attributes.int_or("channels_last", 0) == 0)
-        expand_function(id, n, *form);
-    }
-    return infer_shapes(graph_, ops_);
+  // Nothing where it stays as it is.
+  std::optional<Patch> run() {
+    bool expanded = false;
+    if (!n_.tail.empty()) return std::nullopt;
+    if (n_.op == "QLinearConv")
+      expanded = expand_conv();
+    else if (n_.op == "QLinearMatMul")
+      expanded = expand_product();
+    else if (const auto form = ops::quantized_form(n_); form && n_.attributes.int_or("channels_last", 0) == 0)
+      expanded = expand_function(*form);
+    return expanded ? std::optional(std::move(patch_)) : std::nullopt;
   }
 
  private:
-  TensorId add(const Node& n, const std::string& op, std::vector<TensorId> inputs, Attributes attributes = {}) {
-    Node made;
-    made.op = op;
-    made.name = n.name + "/" + op;
-    made.origin = n.origin;
+  TensorId add(const std::string& op, std::vector<TensorId> inputs, Attributes attributes = {}) {
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
-    made.inputs = std::move(inputs);
-    made.attributes = std::move(attributes);
-    made.outputs = {graph_.add_tensor(made.name)};
-    const TensorId result = made.outputs[0];
-    graph_.add_node(std::move(made));
-    return result;
+    return patch_.add_node(op, n_.name + "/" + op, std::move(inputs), std::move(attributes), n_.origin);
   }
-  void finish(NodeId id, const Node& n, TensorId real, TensorId scale, TensorId zero) {
-    graph_.remove_node(id);
+  void finish(TensorId real, TensorId scale, TensorId zero) {
     Node quantize;
     quantize.op = "QuantizeLinear";
-    quantize.name = n.name + "/QuantizeLinear";
-    quantize.origin = n.origin;
+    quantize.name = n_.name + "/QuantizeLinear";
+    quantize.origin = n_.origin;
     quantize.inputs = {real, scale};
     if (zero)
       quantize.inputs.push_back(zero);
     else
-      quantize.attributes.set("output_dtype", static_cast<int64_t>(graph_.tensor(n.output()).dtype));
-    quantize.outputs = n.outputs;
-    graph_.add_node(std::move(quantize));
+      quantize.attributes.set("output_dtype", static_cast<int64_t>(graph_.tensor(n_.output()).dtype));
+    quantize.outputs = n_.outputs;
+    patch_.remove_node(id_);
+    patch_.add_node(std::move(quantize));
   }
 
-  void expand_conv(NodeId id, const Node& n) {
-    if (!graph_.is_constant(n.input(1)) || !graph_.is_constant(n.input(4))) return;
-    // Copies: tensors move when more are added.
-    const TensorData x_scale = *graph_.constant(n.input(1)), w_scale = *graph_.constant(n.input(4));
-    if (x_scale.count() != 1) return;
-    const TensorId x = add(n, "DequantizeLinear", {n.input(0), n.input(1), n.input(2)});
-    const TensorId w = add(n, "DequantizeLinear", {n.input(3), n.input(4), n.input(5)}, {{"axis", int64_t{0}}});
+  bool expand_conv() {
+    const TensorData *x_scale = graph_.constant(n_.input(1)), *w_scale = graph_.constant(n_.input(4));
+    if (!x_scale || !w_scale || x_scale->count() != 1) return false;
+    const TensorId x = add("DequantizeLinear", {n_.input(0), n_.input(1), n_.input(2)});
+    const TensorId w = add("DequantizeLinear", {n_.input(3), n_.input(4), n_.input(5)}, {{"axis", int64_t{0}}});
     TensorId bias;
-    if (n.has_input(8)) {
-      const float step = static_cast<float>(to_doubles(x_scale.view())[0]);
-      TensorData scales = TensorData::allocate(DType::Float32, w_scale.dims());
+    if (n_.has_input(8)) {
+      const float step = static_cast<float>(to_doubles(x_scale->view())[0]);
+      TensorData scales = TensorData::allocate(DType::Float32, w_scale->dims());
       auto* to = static_cast<float*>(scales.mutable_data());
-      const std::vector<double> steps = to_doubles(w_scale.view());
+      const std::vector<double> steps = to_doubles(w_scale->view());
       for (size_t i = 0; i < steps.size(); ++i) to[i] = step * static_cast<float>(steps[i]);
-      bias = add(n, "DequantizeLinear", {n.input(8), graph_.add_constant(n.name + "/bias_scale", std::move(scales))},
+      bias = add("DequantizeLinear", {n_.input(8), patch_.add_constant(n_.name + "/bias_scale", std::move(scales))},
                  {{"axis", int64_t{0}}});
     }
-    finish(id, n, add(n, "Conv", {x, w, bias}, n.attributes), n.input(6), n.input(7));
+    finish(add("Conv", {x, w, bias}, n_.attributes), n_.input(6), n_.input(7));
+    return true;
   }
 
-  void expand_product(NodeId id, const Node& n) {
+  bool expand_product() {
     const auto per_column = [&](TensorId scale) {
       return scale && graph_.tensor(scale).shape && !graph_.tensor(scale).shape->empty();
     };
-    if (per_column(n.input(1)) && (!graph_.constant(n.input(1)) || graph_.constant(n.input(1))->count() != 1)) return;
-    if (!graph_.tensor(n.input(3)).shape) return;
-    const int64_t columns = static_cast<int64_t>(graph_.tensor(n.input(3)).shape->size()) - 1;
-    const TensorId a = add(n, "DequantizeLinear", {n.input(0), n.input(1), n.input(2)});
-    const TensorId b = add(n, "DequantizeLinear", {n.input(3), n.input(4), n.input(5)}, {{"axis", columns}});
-    finish(id, n, add(n, "MatMul", {a, b}), n.input(6), n.input(7));
+    const TensorData* a_scale = graph_.constant(n_.input(1));
+    if (per_column(n_.input(1)) && (!a_scale || a_scale->count() != 1)) return false;
+    if (!graph_.tensor(n_.input(3)).shape) return false;
+    const int64_t columns = static_cast<int64_t>(graph_.tensor(n_.input(3)).shape->size()) - 1;
+    const TensorId a = add("DequantizeLinear", {n_.input(0), n_.input(1), n_.input(2)});
+    const TensorId b = add("DequantizeLinear", {n_.input(3), n_.input(4), n_.input(5)}, {{"axis", columns}});
+    finish(add("MatMul", {a, b}), n_.input(6), n_.input(7));
+    return true;
   }
 
-  void expand_function(NodeId id, const Node& n, const ops::QuantizedForm& form) {
+  bool expand_function(const ops::QuantizedForm& form) {
     std::vector<TensorId> reals;
-    for (size_t i : form.data) reals.push_back(add(n, "DequantizeLinear", {n.input(i), n.input(i + 1), n.input(i + 2)}));
-    finish(id, n, add(n, form.op, std::move(reals), form.attributes), n.input(form.result), n.input(form.result + 1));
+    for (size_t i : form.data) reals.push_back(add("DequantizeLinear", {n_.input(i), n_.input(i + 1), n_.input(i + 2)}));
+    finish(add(form.op, std::move(reals), form.attributes), n_.input(form.result), n_.input(form.result + 1));
+    return true;
   }
 
-  Graph& graph_;
-  const OpSet& ops_;
+  const Graph& graph_;
+  const NodeId id_;
+  const Node& n_;
+  Patch patch_;
 };
+
+Status expand(passes::Rewriter& rewriter) {
+  for (NodeId id : std::vector<NodeId>(rewriter.graph().order()))
+    if (const auto patch = Expansion(rewriter.graph(), id).run()) ORKNN_TRY(rewriter.apply(*patch).status());
+  return {};
+}
 }  // namespace
 
 bool states_quantization(const Graph& graph) {
@@ -111,7 +111,10 @@ bool states_quantization(const Graph& graph) {
   return false;
 }
 
-Status expand_quantized_operators(Graph& graph, const OpSet& ops) { return Expander(graph, ops).run(); }
+Status expand_quantized_operators(Graph& graph, const OpSet& ops, const passes::Options& options, passes::Trace* trace) {
+  ORKNN_TRY(infer_shapes(graph, ops));
+  return run_steps(graph, ops, {pass_of(kExpandOperators, expand)}, options, trace);
+}
 
 Status require_one_scale_per_tensor(const Graph& graph) {
   Status problems;

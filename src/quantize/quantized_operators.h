@@ -3,6 +3,7 @@
 
 #include "ir/graph.h"
 #include "ir/op_set.h"
+#include "quantize/steps.h"
 
 namespace orknn::quantize {
 
@@ -11,7 +12,8 @@ bool states_quantization(const ir::Graph& graph);
 
 // QLinearConv, QLinearMatMul and the QLinear operators of com.microsoft become float operators between DequantizeLinear and
 // QuantizeLinear.
-Status expand_quantized_operators(ir::Graph& graph, const ir::OpSet& ops);
+Status expand_quantized_operators(ir::Graph& graph, const ir::OpSet& ops, const passes::Options& options = {},
+                                  passes::Trace* trace = nullptr);
 
 // An error that names the layers whose weights have a scale per channel: for chips that know one scale per tensor. Takes an
 // expanded graph.

@@ -3,9 +3,10 @@
 namespace orknn::quantize {
 
 std::span<const Step> steps() {
-  static constexpr Step kSteps[] = {kFitTails,       kFoldNormalization, kTrySteps,         kMeasureTensors,  kEqualizeChannels,
-                                    kClipOutliers,   kRoundAdaptively,   kChooseParameters, kKeepSmallValues, kShareParameters,
-                                    kConvertFormats, kRoundWeights,      kCorrectBias,      kReadParameters,  kLowerToIntegers};
+  static constexpr Step kSteps[] = {kExpandOperators, kFitTails,         kFoldNormalization, kTrySteps,        kWidenLayers,
+                                    kMeasureTensors,  kEqualizeChannels, kClipOutliers,      kRoundAdaptively, kChooseParameters,
+                                    kKeepSmallValues, kShareParameters,  kConvertFormats,    kRoundWeights,    kCorrectBias,
+                                    kReadParameters,  kLowerToIntegers};
   return kSteps;
 }
 

@@ -15,6 +15,9 @@ struct Step {
   bool required = false;     // without it there is no quantized network: it cannot be left out
 };
 
+inline constexpr Step kExpandOperators{
+    "expand_operators",
+    "operators of quantized source models become float ones between the conversions that state their parameters", 0};
 inline constexpr Step kFitTails{
     "fit_tails", "a layer computes those fused steps with its sums that its integer form can; others become layers", 0, true};
 inline constexpr Step kFoldNormalization{
@@ -22,6 +25,8 @@ inline constexpr Step kFoldNormalization{
     "8-bit inputs fed with pixels hold the pixels themselves; biases take what the mean differs from a pixel by", 1};
 inline constexpr Step kTrySteps{"try_steps",
                                 "steps below that make results worse on samples held back from calibration are left out", 3};
+inline constexpr Step kWidenLayers{
+    "widen_layers", "auto_hybrid and quantized_hybrid_level: layers that lose most are computed in float16 or int16", 0};
 inline constexpr Step kMeasureTensors{"measure_tensors", "what the calibration samples show about each tensor", 0, true};
 inline constexpr Step kEqualizeChannels{
     "equalize_channels", "channels that use a small part of their tensor's range are multiplied up, the layers after it divide",

@@ -3,12 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include "quantize/quantized_operators.h"
 #include "quantize/tails.h"
+#include "quantize/weight_only.h"
 #include "quantize_networks.h"
 
 namespace orknn::quantize {
 namespace {
 using namespace tests;
+
+bool is_of_another_stage(const Step& step) {
+  constexpr std::string_view kOthers[] = {kExpandOperators.name, kFoldNormalization.name, kTrySteps.name, kWidenLayers.name,
+                                          kReadParameters.name};
+  return std::ranges::find(kOthers, step.name) != std::end(kOthers);
+}
 
 // Every step that is left out leaves no trace; every other one says what it did and how long it took.
 TEST(Steps, AreVisibleAndCanBeLeftOut) {
@@ -46,14 +54,56 @@ TEST(Steps, AreVisibleAndCanBeLeftOut) {
   QuantizeOptions without;
   for (const Step& step : steps()) {
     if (!step.required) without.leave_out(step);
-    if (step.name == kFoldNormalization.name || step.name == kTrySteps.name || step.name == kReadParameters.name)
-      continue;  // of other stages
+    if (is_of_another_stage(step)) continue;
     EXPECT_TRUE(ran(all, step)) << step.name;
     EXPECT_TRUE(step.required || !lines_of(all, step).empty()) << step.name;
   }
   const passes::Trace required = traced(without);
-  for (const Step& step : steps())
-    EXPECT_EQ(ran(required, step), step.required && step.name != kReadParameters.name) << step.name;
+  for (const Step& step : steps()) EXPECT_EQ(ran(required, step), step.required && !is_of_another_stage(step)) << step.name;
+}
+
+// Formats in which only weights are integers take the same steps.
+TEST(Steps, OfWeightsAloneAreVisibleAndCanBeLeftOut) {
+  const auto traced = [](WeightOnlyOptions options) {
+    passes::Trace trace;
+    options.run = run_on({1, 2, 8, 8});
+    options.samples = 4;
+    options.trace = &trace;
+    Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,8,8]) -> (%y) {
+  %w: float32[2,2,1,1] = const {0.5, 0.313, -0.2, 0.11}
+  %b: float32[2] = const {0.5, 0.01}
+  %y = Conv(%x, %w, %b)
+})");
+    const auto layers = round_weights_only(graph, ops::builtin_ops(), options);
+    EXPECT_TRUE(layers) << layers.status().to_string();
+    std::vector<std::string> names;
+    for (const passes::PassTime& t : trace.times) names.push_back(t.pass);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(traced({}), (Names{"measure_tensors", "round_weights", "correct_bias"}));
+  EXPECT_EQ(traced({.fit_to_samples = true}), (Names{"round_adaptively", "round_weights"}));
+  EXPECT_EQ(traced({.fit_to_samples = true, .steps = {.disable = {"round_adaptively"}}}),
+            (Names{"measure_tensors", "round_weights", "correct_bias"}));
+  EXPECT_EQ(traced({.steps = {.disable = {"correct_bias"}}}), (Names{"round_weights"}));
+}
+
+TEST(Steps, ExpandOperatorsOfQuantizedModelsByPatches) {
+  constexpr std::string_view kQuantized = R"(graph "g" (%x: int8[1,2]) -> (%y) {
+  %s: float32[] = const {0.5}
+  %z: int8[] = const {0}
+  %w: int8[2,3] = const {1, 2, 3, 4, 5, 6}
+  %y = QLinearMatMul(%x, %s, %z, %w, %s, %z, %s, %z)
+})";
+  passes::Trace trace;
+  Graph graph = graph_of(kQuantized);
+  ASSERT_TRUE(expand_quantized_operators(graph, ops::builtin_ops(), {}, &trace));
+  ASSERT_EQ(lines_of(trace, kExpandOperators).size(), 1u);
+  EXPECT_NE(lines_of(trace, kExpandOperators)[0].find("QLinearMatMul:"), std::string::npos);
+  EXPECT_NE(print(graph).find("= MatMul("), std::string::npos) << print(graph);
+  graph = graph_of(kQuantized);
+  ASSERT_TRUE(expand_quantized_operators(graph, ops::builtin_ops(), {.disable = {"expand_operators"}}));
+  EXPECT_NE(print(graph).find("QLinearMatMul"), std::string::npos) << print(graph);
 }
 
 TEST(Steps, RunFromTheirLevelOn) {

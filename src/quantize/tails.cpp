@@ -20,7 +20,7 @@ void append_steps(Node& to, const Node& from, std::span<const TailStep> steps) {
 
 // Arithmetic with one constant after a layer that ends in a function joins it: one table does both, and there is one rounding
 // less. `n` becomes part of the layer before it.
-std::optional<Patch> join_constant(const Graph& g, NodeId id) {
+std::optional<Patch> join_constant(const Graph& g, NodeId id, const LayerForms& forms) {
   const Node& n = g.node(id);
   if (n.own_input_count() != 2 || !ops::is_basic_arithmetic(n.op)) return std::nullopt;
   const bool first = g.is_constant(n.input(0));
@@ -28,7 +28,7 @@ std::optional<Patch> join_constant(const Graph& g, NodeId id) {
   const NodeId before = g.producer(value);
   if (!before || !g.is_constant(constant) || g.reader_count(value) != 1) return std::nullopt;
   Node whole = g.node(before);
-  const Form form = layer_form(g, whole).form;
+  const Form form = forms[before].form;
   if (whole.outputs.size() != 1 || (form != Form::Binary && (whole.tail.empty() || (form != Form::Conv && form != Form::MatMul))))
     return std::nullopt;
   if (tail_steps_taken(g, whole, form) != whole.tail.size() || g.tensor(value).shape != g.tensor(n.output()).shape)
@@ -68,9 +68,9 @@ Node node_of(Patch& patch, const Node& layer, const TailStep& s, TensorId value,
 }
 
 // The steps that the integer form does not take become nodes.
-std::optional<Patch> split_rest(const Graph& g, NodeId id) {
+std::optional<Patch> split_rest(const Graph& g, NodeId id, const LayerForms& forms) {
   const Node& whole = g.node(id);
-  const size_t taken = tail_steps_taken(g, whole, layer_form(g, whole).form);
+  const size_t taken = tail_steps_taken(g, whole, forms[id].form);
   if (taken == whole.tail.size()) return std::nullopt;
   Node head = whole;
   head.tail.clear();
@@ -90,11 +90,18 @@ std::optional<Patch> split_rest(const Graph& g, NodeId id) {
   return patch;
 }
 
-Status fit(passes::Rewriter& rewriter) {
+// A layer has the same form whatever its tail holds, so that only layers that come new need one.
+Status fit(passes::Rewriter& rewriter, LayerForms& forms) {
+  const Graph& graph = rewriter.graph();
+  forms = LayerForms(graph);
   for (const auto& change : {join_constant, split_rest})
-    for (NodeId id : std::vector<NodeId>(rewriter.graph().order())) {
-      if (!rewriter.graph().is_alive(id)) continue;
-      if (const auto patch = change(rewriter.graph(), id)) ORKNN_TRY(rewriter.apply(*patch).status());
+    for (NodeId id : std::vector<NodeId>(graph.order())) {
+      if (!graph.is_alive(id)) continue;
+      const auto patch = change(graph, id, forms);
+      if (!patch) continue;
+      ORKNN_TRY_ASSIGN(const bool applied, rewriter.apply(*patch));
+      for (const Node& added : patch->nodes())
+        if (applied) forms.add(graph, graph.producer(added.output()));
     }
   return {};
 }
@@ -142,8 +149,11 @@ size_t tail_steps_taken(const Graph& g, const Node& n, Form form) {
   return form == Form::Float ? n.tail.size() : tail_parts(g, n, form).end;
 }
 
-Status fit_tails(Graph& graph, const OpSet& ops, const passes::Options& options, passes::Trace* trace) {
-  return run_steps(graph, ops, {pass_of(kFitTails, fit)}, options, trace);
+Result<LayerForms> fit_tails(Graph& graph, const OpSet& ops, const passes::Options& options, passes::Trace* trace) {
+  LayerForms forms;
+  ORKNN_TRY(run_steps(graph, ops, {pass_of(kFitTails, [&](passes::Rewriter& rewriter) { return fit(rewriter, forms); })}, options,
+                      trace));
+  return forms;
 }
 
 }  // namespace orknn::quantize

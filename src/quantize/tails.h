@@ -19,7 +19,8 @@ TailParts tail_parts(const ir::Graph& graph, const ir::Node& node, Form form);
 size_t tail_steps_taken(const ir::Graph& graph, const ir::Node& node, Form form);
 
 // Gives tails the extent that integer layers compute in one step: arithmetic with a constant joins the layer before it, steps
-// beyond that become layers of their own. Calibrate on the graph this leaves.
-Status fit_tails(ir::Graph& graph, const ir::OpSet& ops, const passes::Options& options = {}, passes::Trace* trace = nullptr);
+// beyond that become layers of their own. Calibrate on the graph this leaves; the result has the forms of its layers.
+Result<LayerForms> fit_tails(ir::Graph& graph, const ir::OpSet& ops, const passes::Options& options = {},
+                             passes::Trace* trace = nullptr);
 
 }  // namespace orknn::quantize

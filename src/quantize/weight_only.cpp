@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/threads.h"
 #include "ir/packed.h"
@@ -258,14 +259,6 @@ namespace {
 
 using Use = std::pair<TensorId, std::optional<int64_t>>;  // a constant, and which axis of it holds the output channels
 
-// The layers whose weights are rounded, and what became of each.
-struct Chosen {
-  std::vector<LayerDecision> decisions;
-  std::vector<std::pair<NodeId, Use>> layers;
-  std::map<Use, Rounding> made;  // what layers share is rounded once
-  std::map<NodeId, Use> first_users;
-};
-
 std::string reason_to_leave(const Graph& graph, const Node& n, const std::optional<WeightAxes>& axes, const std::string& output,
                             const WeightOnlyOptions& options) {
   if (!axes) return "it has no constant weights";
@@ -273,99 +266,139 @@ std::string reason_to_leave(const Graph& graph, const Node& n, const std::option
   return options.keep && options.keep(output) ? "left in float on request" : "";
 }
 
-Chosen choose_layers(const Graph& graph, const WeightOnlyOptions& options) {
-  Chosen chosen;
-  for (NodeId id : graph.order()) {
+// The steps of one network. Weights that layers share are rounded once.
+class WeightRounding {
+ public:
+  WeightRounding(const Graph& graph, const WeightOnlyOptions& options) : options_(options) {
+    for (NodeId id : graph.order()) choose(graph, id);
+  }
+
+  std::vector<passes::Pass> steps() {
+    const bool fits = options_.run && options_.fit_to_samples && takes(kRoundAdaptively);
+    const bool corrects = options_.run && !fits && takes(kCorrectBias);
+    std::vector<passes::Pass> list;
+    if (corrects) list.push_back(pass_of(kMeasureTensors, [this](passes::Rewriter& r) { return measure(r.graph()); }));
+    if (fits) list.push_back(pass_of(kRoundAdaptively, [this](passes::Rewriter& r) { return fit(r); }));
+    list.push_back(pass_of(kRoundWeights, [this](passes::Rewriter& r) { return round(r); }));
+    if (corrects) list.push_back(pass_of(kCorrectBias, [this](passes::Rewriter& r) { return correct_biases(r); }));
+    return list;
+  }
+  std::vector<LayerDecision> take_decisions() { return std::move(decisions_); }
+
+ private:
+  struct Layer {
+    NodeId id;
+    Use use;
+    WeightAxes axes;
+  };
+  struct Weights {
+    TensorData real, rounded;
+  };
+
+  bool takes(const Step& step) const { return options_.steps.runs(step.name, step.min_level); }
+
+  void choose(const Graph& graph, NodeId id) {
     const Node& n = graph.node(id);
     const auto axes = weight_axes(graph, n);
     const std::string output = n.output() ? graph.tensor(n.output()).name : "";
-    const std::string reason = reason_to_leave(graph, n, axes, output, options);
-    chosen.decisions.push_back({n.name, n.type_name(), output, reason.empty(), reason});
-    if (!reason.empty()) continue;
-    const Use use{n.input(1), axes->output};
-    chosen.layers.emplace_back(id, use);
-    if (chosen.made.contains(use)) continue;
-    chosen.made.emplace(use, round_to_nearest(graph.tensor(n.input(1)).constant, *axes, options));
-    chosen.first_users.emplace(id, use);
+    const std::string reason = reason_to_leave(graph, n, axes, output, options_);
+    decisions_.push_back({n.name, n.type_name(), output, reason.empty(), reason});
+    if (reason.empty()) layers_.push_back({id, {n.input(1), axes->output}, *axes});
   }
-  return chosen;
-}
 
-// What the convolutions read on the samples, by tensor.
-Result<TensorStatistics> inputs_of_convolutions(const Graph& graph, const WeightOnlyOptions& options) {
-  TensorStatistics statistics;
-  for (NodeId id : graph.order())
-    if (const Node& n = graph.node(id); ops::facts_of(n).weights == Weights::OutIn)
-      statistics.try_emplace(graph.tensor(n.input(0)).name, false);
-  ORKNN_TRY(options.run(graph, options.samples, [&](std::string_view name, const TensorView& value) {
-    if (const auto it = statistics.find(name); it != statistics.end() && value.dtype == DType::Float32) it->second.add(value);
-  }));
-  return statistics;
-}
-
-// The bias of a convolution with what rounding its weights took from each channel's mean; nothing when that is not known.
-std::optional<TensorData> corrected_bias(const Graph& graph, const Node& n, const TensorData& rounded,
-                                         const TensorStatistics& statistics) {
-  const TensorData *real = graph.constant(n.input(1)), *bias = graph.constant(n.input(2));
-  const auto seen = statistics.find(graph.tensor(n.input(0)).name);
-  if (ops::facts_of(n).weights != Weights::OutIn || !bias || bias->dtype() != DType::Float32 || seen == statistics.end())
-    return std::nullopt;
-  const std::vector<double> shift = bias_correction(n, *real, rounded, seen->second.channels());
-  if (shift.size() != static_cast<size_t>(bias->count())) return std::nullopt;
-  TensorData result = TensorData::allocate(DType::Float32, bias->dims());
-  for (size_t i = 0; i < shift.size(); ++i)
-    static_cast<float*>(result.mutable_data())[i] = static_cast<float>(bias->as<float>()[i] + shift[i]);
-  return result;
-}
-
-Patch with_rounded_weights(const Graph& graph, Chosen& chosen, DType type, const TensorStatistics& statistics) {
-  Patch patch(graph);
-  std::map<Use, TensorData> values;
-  for (auto& [use, r] : chosen.made)
-    values.emplace(use, unpack(pack(type, r.weights.dims(), r.block, r.integers, r.scales), DType::Float32));
-  chosen.made.clear();
-  std::map<Use, TensorId> constants;
-  for (const auto& [id, use] : chosen.layers) {
-    Node n = graph.node(id);
-    auto [it, fresh] = constants.try_emplace(use, TensorId{});
-    if (fresh) it->second = patch.add_constant(graph.tensor(use.first).name + "_rounded", values.at(use));
-    n.inputs[1] = it->second;
-    if (const auto bias = corrected_bias(graph, graph.node(id), values.at(use), statistics))
-      n.inputs[2] = patch.add_constant(graph.tensor(n.input(2)).name + "_corrected", *bias);
-    patch.replace_node(id, std::move(n));
+  // What the convolutions read on the samples.
+  Status measure(const Graph& graph) {
+    for (NodeId id : graph.order())
+      if (const Node& n = graph.node(id); ops::facts_of(n).weights == ir::Weights::OutIn)
+        statistics_.try_emplace(graph.tensor(n.input(0)).name, false);
+    return options_.run(graph, options_.samples, [&](std::string_view name, const TensorView& value) {
+      if (const auto it = statistics_.find(name); it != statistics_.end() && value.dtype == DType::Float32) it->second.add(value);
+    });
   }
-  return patch;
-}
 
-Status round_weights(passes::Rewriter& rewriter, const WeightOnlyOptions& options, std::vector<LayerDecision>& decisions) {
-  const Graph& graph = rewriter.graph();
-  Chosen chosen = choose_layers(graph, options);
-  TensorStatistics statistics;
-  if (options.run && !options.fit_to_samples) {
-    ORKNN_TRY_ASSIGN(statistics, inputs_of_convolutions(graph, options));
-  } else if (options.run) {
-    ORKNN_TRY(visit_input_moments(
-        graph, options.run, options.samples, [](const Node&) { return true; },
+  // Weights of a layer that others share too are fitted to the inputs of the first one.
+  Status fit(passes::Rewriter& rewriter) {
+    const Graph& graph = rewriter.graph();
+    std::map<NodeId, const Layer*> first_users;
+    std::set<Use> seen;
+    for (const Layer& l : layers_)
+      if (seen.insert(l.use).second) first_users.emplace(l.id, &l);
+    return visit_input_moments(
+        graph, options_.run, options_.samples, [&](NodeId id) { return first_users.contains(id); },
         [&](const InputMoments& moments) {
-          const auto it = chosen.first_users.find(moments.node);
-          if (it == chosen.first_users.end()) return;
+          const Layer& l = *first_users.at(moments.node);
+          const TensorData& real = graph.tensor(l.use.first).constant;
           finish(moments, false, 0);
-          fit_to_samples(chosen.made.at(it->second), graph.node(moments.node), moments, options);
-        }));
+          Rounding r = round_to_nearest(real, l.axes, options_);
+          fit_to_samples(r, graph.node(l.id), moments, options_);
+          rewriter.remark("'" + graph.tensor(graph.node(l.id).output()).name + "': weights and scales are fitted to the samples");
+          weights_.emplace(l.use, Weights{real, packed(r)});
+        });
   }
-  decisions = std::move(chosen.decisions);
-  const Patch patch = with_rounded_weights(graph, chosen, options.type, statistics);
-  return patch.empty() ? Status() : rewriter.apply(patch).status();
-}
+
+  TensorData packed(const Rounding& r) const {
+    return unpack(pack(options_.type, r.weights.dims(), r.block, r.integers, r.scales), DType::Float32);
+  }
+
+  Status round(passes::Rewriter& rewriter) {
+    const Graph& graph = rewriter.graph();
+    Patch patch(graph);
+    std::map<Use, TensorId> constants;
+    for (const Layer& l : layers_) {
+      Node n = graph.node(l.id);
+      const TensorData& real = graph.tensor(l.use.first).constant;
+      if (!weights_.contains(l.use)) weights_.emplace(l.use, Weights{real, packed(round_to_nearest(real, l.axes, options_))});
+      auto [it, fresh] = constants.try_emplace(l.use, TensorId{});
+      if (fresh) it->second = patch.add_constant(graph.tensor(l.use.first).name + "_rounded", weights_.at(l.use).rounded);
+      n.inputs[1] = it->second;
+      patch.replace_node(l.id, std::move(n));
+    }
+    return apply(rewriter, patch);
+  }
+
+  // Biases take back what rounded weights do to the mean of each channel, where that is known.
+  Status correct_biases(passes::Rewriter& rewriter) {
+    const Graph& graph = rewriter.graph();
+    Patch patch(graph);
+    for (const Layer& l : layers_) {
+      Node n = graph.node(l.id);
+      const auto bias = corrected_bias(graph, n, weights_.at(l.use));
+      if (!bias) continue;
+      n.inputs[2] = patch.add_constant(graph.tensor(n.input(2)).name + "_corrected", *bias);
+      patch.replace_node(l.id, std::move(n));
+    }
+    return apply(rewriter, patch);
+  }
+
+  std::optional<TensorData> corrected_bias(const Graph& graph, const Node& n, const Weights& weights) const {
+    const TensorData* bias = graph.constant(n.input(2));
+    const auto seen = statistics_.find(graph.tensor(n.input(0)).name);
+    if (ops::facts_of(n).weights != ir::Weights::OutIn || !bias || bias->dtype() != DType::Float32 || seen == statistics_.end())
+      return std::nullopt;
+    const std::vector<double> shift = bias_correction(n, weights.real, weights.rounded, seen->second.channels());
+    if (shift.size() != static_cast<size_t>(bias->count())) return std::nullopt;
+    TensorData result = TensorData::allocate(DType::Float32, bias->dims());
+    for (size_t i = 0; i < shift.size(); ++i)
+      static_cast<float*>(result.mutable_data())[i] = static_cast<float>(bias->as<float>()[i] + shift[i]);
+    return result;
+  }
+
+  static Status apply(passes::Rewriter& rewriter, const Patch& patch) {
+    return patch.empty() ? Status() : rewriter.apply(patch).status();
+  }
+
+  const WeightOnlyOptions& options_;
+  std::vector<LayerDecision> decisions_;
+  std::vector<Layer> layers_;  // whose weights are rounded
+  TensorStatistics statistics_;
+  std::map<Use, Weights> weights_;
+};
 }  // namespace
 
 Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const OpSet& ops, const WeightOnlyOptions& options) {
-  std::vector<LayerDecision> decisions;
-  ORKNN_TRY(
-      run_steps(graph, ops,
-                {pass_of(kRoundWeights, [&](passes::Rewriter& rewriter) { return round_weights(rewriter, options, decisions); })},
-                options.steps, options.trace));
-  return decisions;
+  WeightRounding rounding(graph, options);
+  ORKNN_TRY(run_steps(graph, ops, rounding.steps(), options.steps, options.trace));
+  return rounding.take_decisions();
 }
 
 }  // namespace orknn::quantize

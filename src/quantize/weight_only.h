@@ -12,12 +12,12 @@ struct WeightOnlyOptions {
   int64_t least_count = 0;   // layers with fewer weights are left alone
   std::function<bool(std::string_view output)> keep = {};  // layers to leave alone, by name of the result
   bool search_scales = false;  // the scale with the least squared error instead of the one that reaches the largest weight
-  // With samples, biases of convolutions take back what rounding does to the mean of each channel (bias_correction.h)...
+  // With samples, biases of convolutions take back what rounding does to the mean of each channel (correct_bias)...
   RunSamples run = {};
   size_t samples = 0;
-  // ... or weights and scales are chosen together so that each layer's result stays closest on them (input_moments.h).
+  // ... or weights and scales are chosen together so that each layer's result stays closest on them (round_adaptively).
   bool fit_to_samples = false;
-  passes::Options steps = {};  // dumps
+  passes::Options steps = {};  // level, steps to leave out, dumps
   passes::Trace* trace = nullptr;
 };
 

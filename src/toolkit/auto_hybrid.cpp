@@ -22,15 +22,13 @@ constexpr size_t kMostRefinements = 40;
 constexpr double kCaution = 0.5;
 constexpr std::string_view kStage = "AutoHybrid";
 
-bool copies_values(const Graph& graph, const Node& n) {
-  const quantize::Form form = quantize::layer_form(graph, n).form;
-  return form == quantize::Form::Move || form == quantize::Form::Concat;
-}
+bool copies_values(quantize::Form form) { return form == quantize::Form::Move || form == quantize::Form::Concat; }
 
 // Whether a copy, or the chain of copies that ends in it, begins at an input of the network.
-bool comes_from_input(const Graph& graph, const Node& n) {
-  const Node* maker = graph.producer_node(n.input(0));
-  return maker ? copies_values(graph, *maker) && comes_from_input(graph, *maker) : graph.is_input(n.input(0));
+bool comes_from_input(const Graph& graph, const quantize::LayerForms& forms, const Node& n) {
+  const NodeId maker = graph.producer(n.input(0));
+  return maker ? copies_values(forms[maker].form) && comes_from_input(graph, forms, graph.node(maker))
+               : graph.is_input(n.input(0));
 }
 
 double allowed_loss(const HybridGoal& goal) { return std::max(1e-7, kCaution * (1 - goal.cosine)); }
@@ -46,13 +44,18 @@ using PredictTime = std::function<Result<std::optional<double>>(const Graph&)>; 
 class Search {
  public:
   Search(Trials& trials, const HybridGoal& goal, const PredictTime& predict, const Progress& progress)
-      : reference_(trials.reference()), trials_(trials), goal_(goal), predict_(predict), progress_(progress) {}
+      : reference_(trials.reference()),
+        forms_(trials.forms()),
+        trials_(trials),
+        goal_(goal),
+        predict_(predict),
+        progress_(progress) {}
 
   Result<HybridChoice> run(const std::vector<quantize::LayerDecision>& decisions) {
     for (const quantize::LayerDecision& d : decisions) {
       const TensorId t = reference_.find_tensor(d.output);
-      const Node* n = t ? reference_.producer_node(t) : nullptr;
-      if (d.integer && n && !copies_values(reference_, *n)) units_.push_back(d.output);
+      const NodeId n = t ? reference_.producer(t) : NodeId{};
+      if (d.integer && n && !copies_values(forms_[n].form)) units_.push_back(d.output);
     }
     HybridChoice choice;
     choice.candidates = units_.size();
@@ -70,7 +73,7 @@ class Search {
       // Conversions between formats can cost more than the narrow one saves.
       if (found.cost >= wide_cost) found = {all, wide_cost};
       choice.all_wide = found.units.size() == units_.size();
-      choice.wide_layers = with_copies(reference_, names(found.units));
+      choice.wide_layers = with_copies(reference_, forms_, names(found.units));
       choice.losses = {};
       if (!choice.all_wide || trials_.wider()) {
         ORKNN_TRY_ASSIGN(choice.losses, trials_.measure(choice.wide_layers));
@@ -99,7 +102,8 @@ class Search {
 
   Result<double> harm_of(const std::vector<size_t>& wide, Trials::Extent extent) {
     show(runs_++);
-    ORKNN_TRY_ASSIGN(const Losses losses, trials_.measure(with_copies(reference_, names(wide)), extent, allowed_loss(goal_)));
+    ORKNN_TRY_ASSIGN(const Losses losses,
+                     trials_.measure(with_copies(reference_, forms_, names(wide)), extent, allowed_loss(goal_)));
     return share_of_allowed(losses, goal_);
   }
 
@@ -113,7 +117,7 @@ class Search {
   Result<double> cost(const std::vector<size_t>& wide) {
     Graph graph = reference_;
     if (wide.size() < units_.size() || trials_.wider()) {
-      ORKNN_TRY_ASSIGN(graph, trials_.quantized(with_copies(reference_, names(wide))));
+      ORKNN_TRY_ASSIGN(graph, trials_.quantized(with_copies(reference_, forms_, names(wide))));
     }
     ORKNN_TRY_ASSIGN(const std::optional<double> us, predict_(graph));
     return us.value_or(static_cast<double>(wide.size()));
@@ -272,6 +276,7 @@ class Search {
   }
 
   const Graph& reference_;
+  const quantize::LayerForms& forms_;
   Trials& trials_;
   const HybridGoal& goal_;
   const PredictTime& predict_;
@@ -340,7 +345,7 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
   for (NodeId id : floats.order()) {
     const Node& n = floats.node(id);
     const std::string name = n.output() ? floats.tensor(n.output()).name : "";
-    if (!choice.wide_layers.contains(name) || copies_values(floats, n)) continue;
+    if (!choice.wide_layers.contains(name) || copies_values(trials.forms()[id].form)) continue;
     ++layers;
     names += (names.empty() ? "" : ", ") + name;
   }
@@ -374,12 +379,12 @@ Result<std::optional<quantize::NumberFormat>> wider_format(const platform::Platf
 }
 }  // namespace
 
-LayerNames with_copies(const Graph& reference, LayerNames layers) {
+LayerNames with_copies(const Graph& reference, const quantize::LayerForms& forms, LayerNames layers) {
   for (NodeId id : reference.order()) {
     const Node& n = reference.node(id);
-    if (!copies_values(reference, n)) continue;
+    if (!copies_values(forms[id].form)) continue;
     bool any = false, all = true;
-    for (size_t i = 0; i < (n.op == "Concat" ? n.own_input_count() : size_t{1}); ++i) {
+    for (size_t i = 0; i < quantize::data_inputs(n, forms[id].form); ++i) {
       const Node* maker = n.input(i) ? reference.producer_node(n.input(i)) : nullptr;
       if (!maker) continue;
       const bool in_float = maker->output() && layers.contains(reference.tensor(maker->output()).name);
@@ -394,7 +399,7 @@ LayerNames with_copies(const Graph& reference, LayerNames layers) {
   const std::vector<NodeId>& order = reference.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& n = reference.node(*it);
-    if (!copies_values(reference, n) || n.outputs.size() != 1 || !comes_from_input(reference, n)) continue;
+    if (!copies_values(forms[*it].form) || n.outputs.size() != 1 || !comes_from_input(reference, forms, n)) continue;
     const std::span<const NodeId> users = reference.users(n.output());
     if (!users.empty() && !reference.is_output(n.output()) && std::ranges::all_of(users, [&](NodeId u) {
           const TensorId made = reference.node(u).output();
@@ -422,7 +427,7 @@ Result<AutoHybrid> choose_layer_formats(const BuildOptions& options, const Calib
   quantize::QuantizeOptions choices = stage.choices;
   choices.steps.dump = {};  // trials are not the network that is built
   GoldenOutputs golden;
-  Trials trials(stage.network.graph, stage.op_set(), choices, samples, trial_samples, golden, wider);
+  Trials trials(stage.network.graph, stage.forms.back(), stage.op_set(), choices, samples, trial_samples, golden, wider);
   ORKNN_TRY(trials.add_whole());
   if (samples.size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_halves());
   const compile::CompileOptions compiling = compile_options(options, stage.normalization);

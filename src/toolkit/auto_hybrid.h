@@ -26,7 +26,7 @@ struct HybridChoice {
 };
 
 // Layers that copy values follow the layers that make them: a copy between two float layers must not round.
-LayerNames with_copies(const ir::Graph& reference, LayerNames layers);
+LayerNames with_copies(const ir::Graph& reference, const quantize::LayerForms& forms, LayerNames layers);
 
 // The layers in float (or in the trials' wider format) with which the network reaches the goal in the least predicted time, all
 // of them when integers save none. Needs at least one trial. Layers are tried in groups; the number of networks computed is

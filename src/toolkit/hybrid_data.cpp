@@ -173,7 +173,7 @@ std::string print(const HybridData& data) {
 Result<HybridData> parse_hybrid_data(std::string_view text) {
   const ordered_json j = ordered_json::parse(text, nullptr, false);
   if (!j.is_object() || field(j, "openrknn_hybrid", 0) != kDataVersion)
-    return invalid_model("this is no .data file of hybrid_quantization_step1").hint("run step 1 of this toolkit again");
+    return invalid_model("this is not a .data file of hybrid_quantization_step1").hint("run step 1 of this toolkit again");
   HybridData data;
   data.name = field<std::string>(j, "name", "");
   data.framework = field<std::string>(j, "framework", "");

@@ -28,7 +28,8 @@ std::optional<double> relative_noise(const quantize::Statistics& s, int bits) {
 }
 }  // namespace
 
-LevelChoice layers_of_level(const ir::Graph& graph, const quantize::TensorStatistics& statistics, int level, int bits) {
+LevelChoice layers_of_level(const ir::Graph& graph, const quantize::LayerForms& forms,
+                            const quantize::TensorStatistics& statistics, int level, int bits) {
   constexpr double kShares[] = {0, 0.05, 0.15, 0.3};  // of the layers that integers could compute
   if (level < 1) return {};
   struct Layer {
@@ -38,7 +39,7 @@ LevelChoice layers_of_level(const ir::Graph& graph, const quantize::TensorStatis
   std::vector<Layer> layers;
   for (ir::NodeId id : graph.order()) {
     const ir::Node& n = graph.node(id);
-    const quantize::Form form = quantize::layer_form(graph, n).form;
+    const quantize::Form form = forms[id].form;
     if (form == quantize::Form::Float || form == quantize::Form::Move || form == quantize::Form::Concat || !n.output()) continue;
     const std::string& name = graph.tensor(n.output()).name;
     const auto seen = statistics.find(name);
@@ -54,7 +55,7 @@ LevelChoice layers_of_level(const ir::Graph& graph, const quantize::TensorStatis
     choice.float_layers.insert(layers[i].name);
     names.push_back(layers[i].name);
   }
-  choice.float_layers = with_copies(graph, std::move(choice.float_layers));
+  choice.float_layers = with_copies(graph, forms, std::move(choice.float_layers));
   choice.summary = fmt::format("quantized_hybrid_level {}: {} of {} layer(s) stay in float: {}", level, count, layers.size(),
                                fmt::join(names, ", "));
   return choice;

@@ -17,6 +17,7 @@ struct LevelChoice {
 
 // `level` 0 to 3; `bits` of the integers. A layer's figure is the noise of rounding by the size of its values, both as
 // calibration saw them.
-LevelChoice layers_of_level(const ir::Graph& graph, const quantize::TensorStatistics& statistics, int level, int bits);
+LevelChoice layers_of_level(const ir::Graph& graph, const quantize::LayerForms& forms,
+                            const quantize::TensorStatistics& statistics, int level, int bits);
 
 }  // namespace orknn::toolkit

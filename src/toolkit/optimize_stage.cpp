@@ -43,19 +43,22 @@ std::vector<std::string> requested_passes(const BuildOptions& options) {
 }
 
 // Operators that compute in integers become float ones between the conversions that state their parameters.
-Status expand_quantized(ir::Graph& graph, const ir::OpSet& ops, const platform::Platform& chip) {
-  ORKNN_TRY(quantize::expand_quantized_operators(graph, ops));
-  if (chip.generation == 1) ORKNN_TRY(quantize::require_one_scale_per_tensor(graph));
+Status expand_quantized(ir::Graph& graph, const ir::OpSet& ops, const BuildOptions& options, passes::Trace& trace) {
+  ORKNN_TRY(quantize::expand_quantized_operators(graph, ops, step_options(options.config), &trace));
+  if (options.chip->generation == 1) ORKNN_TRY(quantize::require_one_scale_per_tensor(graph));
   return {};
 }
 
-Result<passes::Trace> optimize_graph(ir::Graph& graph, const ir::OpSet& ops, const BuildOptions& options) {
-  passes::Trace trace;
+Status optimize_graph(ir::Graph& graph, const ir::OpSet& ops, const BuildOptions& options, passes::Trace& trace) {
   options.report(kOptimizing, 0, kOptimizingSteps);
-  ORKNN_TRY(optimize::optimize(graph, ops, optimizer_options(options), &trace, requested_passes(options)));
+  const size_t before = trace.entries.size();
+  optimize::OptimizeOptions optimizing = optimizer_options(options);
+  optimizing.max_rewrites -= std::min(before, optimizing.max_rewrites);  // they are the first lines of the trace
+  ORKNN_TRY(optimize::optimize(graph, ops, optimizing, &trace, requested_passes(options)));
   options.report(kOptimizing, kOptimizingSteps, kOptimizingSteps);
-  log(LogLevel::Detail, "build", fmt::format("optimizer: {} rewrites, {} nodes left", trace.entries.size(), graph.node_count()));
-  return trace;
+  log(LogLevel::Detail, "build",
+      fmt::format("optimizer: {} rewrites, {} nodes left", trace.entries.size() - before, graph.node_count()));
+  return {};
 }
 
 struct NetworkSize {
@@ -82,8 +85,9 @@ Status report_pruning(const BuildOptions& options, const ir::Graph& source, cons
   without.progress = {};
   ir::Graph whole = source;
   const ir::OpSet& ops = pruned.op_set();
-  if (pruned.has_own_parameters) ORKNN_TRY(expand_quantized(whole, ops, *options.chip));
-  ORKNN_TRY(optimize_graph(whole, ops, without).status());
+  passes::Trace trace;
+  if (pruned.has_own_parameters) ORKNN_TRY(expand_quantized(whole, ops, without, trace));
+  ORKNN_TRY(optimize_graph(whole, ops, without, trace));
   ORKNN_TRY_ASSIGN(const NetworkSize before, size_of(whole));
   ORKNN_TRY_ASSIGN(const NetworkSize after, size_of(pruned.network.graph));
   const auto line = [](const char* text) { log(LogLevel::Info, "", text); };
@@ -108,13 +112,13 @@ Result<Optimized> optimize_model(const BuildOptions& options, const Imported& im
   // In float32 the model computes what its source framework does, conversions included.
   optimized.has_own_parameters = options.config.float_dtype != "float32" && quantize::states_quantization(imported.network.graph);
   for (ir::Graph* graph : optimized.network.all()) {
+    optimized.trace = {};
     if (optimized.has_own_parameters)
-      if (Status s = expand_quantized(*graph, imported.op_set(), *options.chip); !s)
+      if (Status s = expand_quantized(*graph, imported.op_set(), options, optimized.trace); !s)
         return s.model(imported.name).stage("quantize");
     if (imported.stored) continue;
-    auto trace = optimize_graph(*graph, imported.op_set(), options);
-    if (!trace) return Status(trace.status()).model(imported.name).stage("optimize");
-    optimized.trace = std::move(*trace);
+    if (Status s = optimize_graph(*graph, imported.op_set(), options, optimized.trace); !s)
+      return s.model(imported.name).stage("optimize");
   }
   if (options.config.model_pruning)
     if (Status s = report_pruning(options, imported.network.graph, optimized); !s)

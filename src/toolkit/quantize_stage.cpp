@@ -20,21 +20,6 @@
 
 namespace orknn::toolkit {
 namespace {
-// Which steps run, and what is shown of them.
-passes::Options step_options(const BuildConfig& config) {
-  passes::Options options;
-  options.level = config.optimization_level;
-  for (const quantize::Step& step : quantize::steps())
-    if (!step.required && std::ranges::count(config.disable_rules, step.name) > 0) options.disable.emplace_back(step.name);
-  // Weights that another model brings must not depend on this model's samples.
-  if (config.remove_weight)
-    for (const quantize::Step& step : {quantize::kEqualizeChannels, quantize::kRoundAdaptively})
-      if (std::ranges::count(options.disable, step.name) == 0) options.disable.emplace_back(step.name);
-  options.dump_after = config.dump_after;
-  options.dump = config.dump;
-  return options;
-}
-
 // The same for a graph that is not shown.
 passes::Options undumped(passes::Options options) {
   options.dump = {};
@@ -49,10 +34,17 @@ quantize::QuantizeOptions quantize_options(const BuildConfig& config, const quan
   return choices;
 }
 
-// What steps said since the trace had `first` lines; what became of each layer is logged on its own.
+// What steps said since the trace had `first` lines; what becomes of each layer is logged on its own.
 void log_steps(const passes::Trace& trace, size_t first) {
   for (const passes::TraceEntry& e : std::span(trace.entries).subspan(first))
-    if (e.pass != quantize::kLowerToIntegers.name) log(LogLevel::Detail, "build", e.text);
+    if (e.pass != quantize::kLowerToIntegers.name && e.pass != quantize::kWidenLayers.name)
+      log(LogLevel::Detail, "build", e.text);
+}
+
+// A step that decides about the network in its largest shapes, and says in the trace what.
+Status run_step(Stage& stage, const quantize::Step& step, const passes::Options& options, passes::GraphPass run) {
+  return quantize::run_steps(stage.network.graph, stage.op_set(), {quantize::pass_of(step, std::move(run))}, options,
+                             &stage.trace);
 }
 
 Result<Samples> open_samples(const BuildOptions& options, const std::string& dataset, const Stage& stage) {
@@ -75,8 +67,8 @@ quantize::RunSamples runner(const BuildOptions& options, const Samples& samples)
 std::string describe(const std::string& input, const std::optional<PixelInput>& pixels) {
   if (!pixels) return fmt::format("'{}': its pixels are normalized while they are read, and rounded", input);
   if (pixels->layers.empty()) return fmt::format("'{}': its integers are the pixels", input);
-  return fmt::format("'{}': its integers are the pixels, what its mean differs from a pixel by goes into the biases of '{}'",
-                     input, fmt::join(pixels->layers, "', '"));
+  return fmt::format("'{}': its integers are the pixels, the biases of '{}' take the fraction of its mean", input,
+                     fmt::join(pixels->layers, "', '"));
 }
 
 // Inputs whose samples are pixels get the pixels themselves as integers, where that is exact. Their ranges and what is left of
@@ -91,7 +83,11 @@ Status fold_normalization(Calibrated& stage, const Samples& samples) {
     for (size_t k = 0; k < graphs.size(); ++k) {
       const bool shown = k + 1 == graphs.size();
       const auto fold = [&](passes::Rewriter& rewriter) -> Status {
-        if (pixels && !pixels->patches[k].empty()) ORKNN_TRY(rewriter.apply(pixels->patches[k]).status());
+        if (pixels && !pixels->patches[k].empty()) {
+          ORKNN_TRY_ASSIGN(const bool applied, rewriter.apply(pixels->patches[k]));
+          for (const ir::Node& added : pixels->patches[k].nodes())
+            if (applied && shown) stage.forms.back().add(rewriter.graph(), rewriter.graph().producer(added.output()));
+        }
         if (shown) rewriter.remark(describe(name, pixels));
         return {};
       };
@@ -135,7 +131,7 @@ Status check_finite(const ir::Graph& graph, const quantize::TensorStatistics& st
   }
   if (!warning.empty())
     log(LogLevel::Warn, "build",
-        warning + (others ? fmt::format(", so have {} more tensor{}", others, others == 1 ? "" : "s") : "") +
+        warning + (others ? fmt::format(", and so have {} more tensor{}", others, others == 1 ? "" : "s") : "") +
             ", they are ignored when ranges are computed!");
   return {};
 }
@@ -151,7 +147,7 @@ void warn_of_constants(const ir::Graph& graph, const quantize::TensorStatistics&
     if (!s || s->constant_samples() == 0) continue;
     const std::string others = s->constant_samples() > 1 ? fmt::format(" and in {} more", s->constant_samples() - 1) : "";
     log(LogLevel::Warn, "build",
-        fmt::format("The input '{}' has one and the same value everywhere in {}{}: such a sample says nothing about ranges!",
+        fmt::format("The input '{}' has the same value everywhere in {}{}: such a sample says nothing about ranges!",
                     graph.tensor(t).name, samples.describe(static_cast<size_t>(s->first_constant())), others));
   }
   std::vector<std::string> names;
@@ -185,6 +181,7 @@ void log_decisions(const std::vector<quantize::LayerDecision>& decisions) {
 Calibrated calibrated_by_files(const BuildConfig& config, const quantize::NumberFormat& format, Optimized optimized) {
   const StoredCalibration& stored = *optimized.stored;
   Calibrated calibrated{std::move(static_cast<Stage&>(optimized))};
+  calibrated.forms = {quantize::LayerForms(calibrated.network.graph)};  // step 1 fitted the tails of its layers
   calibrated.choices = quantize_options(config, format);
   calibrated.choices.ranges = stored.ranges;
   calibrated.choices.channel_means = stored.channel_means;
@@ -213,10 +210,15 @@ Status use_own_parameters(const BuildConfig& config, Quantized& stage) {
 }
 
 // quantize_weight: float layers whose weights are int8 in the file.
-Status store_weights_as_integers(ir::Graph& graph, const ir::OpSet& ops) {
+Status store_weights_as_integers(const BuildConfig& config, Quantized& stage) {
   constexpr int64_t kWorthIt = 1024;  // scales and alignment would eat what fewer weights save
+  quantize::WeightOnlyOptions choices{.least_count = kWorthIt, .steps = undumped(step_options(config))};
+  for (ir::Graph& other : stage.network.other_shapes)
+    ORKNN_TRY(quantize::round_weights_only(other, stage.op_set(), choices).status());
+  choices.steps = step_options(config);
+  choices.trace = &stage.trace;
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> layers,
-                   quantize::round_weights_only(graph, ops, {.least_count = kWorthIt}));
+                   quantize::round_weights_only(stage.network.graph, stage.op_set(), choices));
   const auto count = std::count_if(layers.begin(), layers.end(), [](const quantize::LayerDecision& d) { return d.integer; });
   log(LogLevel::Detail, "build", fmt::format("quantize_weight: {} layer(s) with weights in int8", count));
   return {};
@@ -240,15 +242,17 @@ LayerNames layers_beyond_float16(const ir::Graph& graph, const quantize::TensorS
   return large;
 }
 
-// The layers of `large` in 16-bit integers; an error names those that have no such form. `summary` gets a sentence about it.
-Result<ir::Graph> in_16_bit_integers(ir::Graph graph, const ir::OpSet& ops, const LayerNames& large,
-                                     const quantize::TensorStatistics& statistics, std::vector<std::string>& summary) {
+// The layers of `large` in 16-bit integers; an error names those that have no such form.
+Status lower_to_16_bits(const BuildConfig& config, Quantized& stage, const quantize::LayerForms& forms, const LayerNames& large,
+                        const quantize::TensorStatistics& statistics) {
   quantize::QuantizeOptions choices;
   ORKNN_TRY_ASSIGN(choices.format, quantize::number_format("w16a16i"));
+  choices.steps = step_options(config);
+  choices.trace = &stage.trace;
   choices.leave_out(quantize::kCorrectBias);
   choices.keep_float = [&](const ir::Node&, std::string_view output) { return !large.contains(output); };
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
-                   quantize::quantize(graph, ops, {.statistics = statistics}, choices));
+                   quantize::quantize(stage.network.graph, stage.op_set(), forms, {.statistics = statistics}, choices));
   Status problems;
   std::string names;
   for (const quantize::LayerDecision& d : decisions) {
@@ -263,9 +267,9 @@ Result<ir::Graph> in_16_bit_integers(ir::Graph graph, const ir::OpSet& ops, cons
                         .hint("scale the network down before this layer"));
   }
   if (!problems) return problems;
-  summary.push_back(fmt::format("auto_hybrid: {} layer(s) hold values beyond float16 and are computed in 16-bit integers: {}",
-                                large.size(), names));
-  return graph;
+  stage.hybrid_summary.push_back(fmt::format(
+      "auto_hybrid: {} layer(s) hold values beyond float16 and are computed in 16-bit integers: {}", large.size(), names));
+  return {};
 }
 
 // auto_hybrid of a float16 build: layers that make or read values float16 cannot hold are computed in 16-bit integers.
@@ -274,7 +278,9 @@ Status lower_large_layers(const BuildOptions& options, const std::string& datase
     return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers")
         .hint("give build() a list of sample files");
   ir::Graph visible = stage.network.graph;
-  ORKNN_TRY(quantize::fit_tails(visible, stage.op_set()));
+  passes::Trace trace = stage.trace;
+  ORKNN_TRY_ASSIGN(const quantize::LayerForms forms,
+                   quantize::fit_tails(visible, stage.op_set(), step_options(options.config), &trace));
   ORKNN_TRY_ASSIGN(const Samples samples, open_samples(options, dataset, stage));
   quantize::TensorStatistics statistics;
   ORKNN_TRY(samples.run(
@@ -289,42 +295,60 @@ Status lower_large_layers(const BuildOptions& options, const std::string& datase
         fmt::format("auto_hybrid: the values of all layers fit float16 on {} sample(s).", samples.size()));
     return {};
   }
+  stage.trace = std::move(trace);
   stage.reference = visible;
-  ORKNN_TRY_ASSIGN(stage.network.graph,
-                   in_16_bit_integers(std::move(visible), stage.op_set(), large, statistics, stage.hybrid_summary));
-  return {};
+  stage.network.graph = std::move(visible);
+  return lower_to_16_bits(options.config, stage, forms, large, statistics);
 }
 
 // Below this a network has lost what it was made for; layers are left in float until its outputs keep the second.
 constexpr double kCollapsedCosine = 0.9, kUsableCosine = 0.95;
 constexpr size_t kRescueSamples = 4;  // per trial: nobody asked for a search, it has to be short
 
-void trace_gains(const std::vector<StepGain>& gains, passes::Trace& trace) {
+void remark_gains(const std::vector<StepGain>& gains, passes::Rewriter& rewriter) {
   for (const StepGain& g : gains)
-    trace.add(quantize::kTrySteps.name,
-              fmt::format("{} is {}: on samples held back the worst output loses {:.6f} with it, {:.6f} without", g.step,
-                          g.kept ? "kept" : "left out", g.with, g.without));
+    rewriter.remark(fmt::format("{} is {}: on samples held back the worst output loses {:.6f} with it, {:.6f} without", g.step,
+                                g.kept ? "kept" : "left out", g.with, g.without));
 }
 
 // Leaves out the steps that samples speak against. Returns the cosine that the worst output can be expected to keep, if it was
 // measured.
 Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated& stage, const Samples& samples,
                                         size_t trial_samples) {
-  ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, samples, trial_samples));
-  trace_gains(chosen.gains, stage.trace);
-  stage.choices = std::move(chosen.choices);
-  stage.step_gains = std::move(chosen.gains);
-  return chosen.expected_cosine;
+  std::optional<double> expected_cosine;
+  ORKNN_TRY(run_step(stage, quantize::kTrySteps, stage.choices.steps, [&](passes::Rewriter& rewriter) -> Status {
+    ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, samples, trial_samples));
+    remark_gains(chosen.gains, rewriter);
+    stage.choices = std::move(chosen.choices);
+    stage.step_gains = std::move(chosen.gains);
+    expected_cosine = chosen.expected_cosine;
+    return {};
+  }));
+  return expected_cosine;
 }
 
 Status widen_layers(const BuildOptions& options, Calibrated& stage, const Samples& samples, size_t trial_samples,
                     const HybridGoal& goal) {
-  ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_layer_formats(options, stage, samples, trial_samples, goal));
-  stage.choices.formats = std::move(chosen.formats);
-  stage.float_layers = std::move(chosen.float_layers);
-  stage.all_float = chosen.all_float;
-  stage.hybrid_summary = std::move(chosen.summary);
-  return {};
+  return run_step(stage, quantize::kWidenLayers, stage.choices.steps, [&](passes::Rewriter& rewriter) -> Status {
+    ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_layer_formats(options, stage, samples, trial_samples, goal));
+    stage.choices.formats = std::move(chosen.formats);
+    stage.float_layers = std::move(chosen.float_layers);
+    stage.all_float = chosen.all_float;
+    stage.hybrid_summary = std::move(chosen.summary);
+    for (const std::string& line : stage.hybrid_summary) rewriter.remark(line);
+    return {};
+  });
+}
+
+// quantized_hybrid_level: layers that stay in float, by what calibration saw.
+Status widen_by_level(Calibrated& stage, const quantize::TensorStatistics& statistics, int level) {
+  return run_step(stage, quantize::kWidenLayers, stage.choices.steps, [&](passes::Rewriter& rewriter) -> Status {
+    LevelChoice chosen = layers_of_level(rewriter.graph(), stage.forms.back(), statistics, level, stage.choices.format.bits());
+    stage.float_layers = std::move(chosen.float_layers);
+    rewriter.remark(chosen.summary);
+    stage.hybrid_summary.push_back(std::move(chosen.summary));
+    return {};
+  });
 }
 
 Result<Quantized> quantize_with_samples(const BuildOptions& options, Optimized optimized, const BuildRequest& request) {
@@ -335,6 +359,20 @@ Result<Quantized> quantize_with_samples(const BuildOptions& options, Optimized o
   return lower_to_integers(std::move(calibrated));
 }
 }  // namespace
+
+passes::Options step_options(const BuildConfig& config) {
+  passes::Options options;
+  options.level = config.optimization_level;
+  for (const quantize::Step& step : quantize::steps())
+    if (!step.required && std::ranges::count(config.disable_rules, step.name) > 0) options.disable.emplace_back(step.name);
+  // Weights that another model brings must not depend on this model's samples.
+  if (config.remove_weight)
+    for (const quantize::Step& step : {quantize::kEqualizeChannels, quantize::kRoundAdaptively})
+      if (std::ranges::count(options.disable, step.name) == 0) options.disable.emplace_back(step.name);
+  options.dump_after = config.dump_after;
+  options.dump = config.dump;
+  return options;
+}
 
 Status require_float_source(const Stage& model) {
   if (!quantize::states_quantization(model.network.graph)) return {};
@@ -350,17 +388,16 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   ORKNN_TRY(quantize::set_algorithm(stage.choices, config.quantized_algorithm));
   const size_t first_line = stage.trace.entries.size();
   for (ir::Graph& other : stage.network.other_shapes)
-    ORKNN_TRY(quantize::fit_tails(other, stage.op_set(), undumped(stage.choices.steps)));
-  ORKNN_TRY(quantize::fit_tails(stage.network.graph, stage.op_set(), stage.choices.steps, &stage.trace));
+    ORKNN_TRY(quantize::fit_tails(other, stage.op_set(), undumped(stage.choices.steps)).status());
+  stage.forms.resize(stage.network.other_shapes.size() + 1);
+  ORKNN_TRY_ASSIGN(stage.forms.back(),
+                   quantize::fit_tails(stage.network.graph, stage.op_set(), stage.choices.steps, &stage.trace));
   ORKNN_TRY_ASSIGN(Samples samples, open_samples(options, request.dataset, stage));
   if (stage.choices.takes(quantize::kFoldNormalization) && format.bits() == 8 && !format.power_of_two) {
     ORKNN_TRY(fold_normalization(stage, samples));
     samples.set_normalization(stage.normalization);
   }
-  std::optional<double> expected_cosine;
-  if (stage.choices.takes(quantize::kTrySteps)) {
-    ORKNN_TRY_ASSIGN(expected_cosine, try_steps(options, stage, samples, request.trial_samples));
-  }
+  ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, samples, request.trial_samples));
   if (request.auto_hybrid) {
     const HybridGoal goal{config.auto_hybrid_cos_thresh, config.auto_hybrid_euc_thresh};
     ORKNN_TRY(widen_layers(options, stage, samples, request.trial_samples, goal));
@@ -375,20 +412,18 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   const ir::Graph uncalibrated = stage.network.graph;
   quantize::QuantizeOptions choices = stage.choices;
   choices.trace = &stage.trace;
-  ORKNN_TRY_ASSIGN(quantize::Calibration calibration,
-                   quantize::calibrate(stage.network.graph, stage.op_set(), runner(options, samples), samples.size(), choices));
+  ORKNN_TRY_ASSIGN(quantize::Calibration calibration, quantize::calibrate(stage.network.graph, stage.op_set(), stage.forms.back(),
+                                                                          runner(options, samples), samples.size(), choices));
   log_steps(stage.trace, first_line);
   ORKNN_TRY(check_finite(stage.network.graph, calibration.statistics, samples));
   warn_of_constants(stage.network.graph, calibration.statistics, samples);
-  for (ir::Graph& other : stage.network.other_shapes) {
+  for (size_t i = 0; i < stage.network.other_shapes.size(); ++i) {
+    ir::Graph& other = stage.network.other_shapes[i];
     ORKNN_TRY_ASSIGN(other, with_shapes_of(stage.network.graph, uncalibrated, other, stage.op_set()));
+    stage.forms[i] = quantize::LayerForms(other);  // a form may depend on the shape
   }
-  if (config.quantized_hybrid_level > 0 && !request.auto_hybrid) {
-    LevelChoice level =
-        layers_of_level(stage.network.graph, calibration.statistics, config.quantized_hybrid_level, format.bits());
-    stage.float_layers = std::move(level.float_layers);
-    stage.hybrid_summary.push_back(std::move(level.summary));
-  }
+  if (config.quantized_hybrid_level > 0 && !request.auto_hybrid)
+    ORKNN_TRY(widen_by_level(stage, calibration.statistics, config.quantized_hybrid_level));
   stage.calibration = std::make_shared<const quantize::Calibration>(std::move(calibration));
   return stage;
 }
@@ -405,12 +440,15 @@ Result<Quantized> lower_to_integers(Calibrated calibrated) {
     choices.keep_float = [&](const ir::Node&, std::string_view output) { return calibrated.float_layers.contains(output); };
   quantize::QuantizeOptions quiet = choices;
   quiet.steps = undumped(choices.steps);
-  for (ir::Graph& other : quantized.network.other_shapes)
-    ORKNN_TRY(quantize::quantize(other, quantized.op_set(), *quantized.calibration, quiet).status());
+  for (size_t i = 0; i < quantized.network.other_shapes.size(); ++i)
+    ORKNN_TRY(quantize::quantize(quantized.network.other_shapes[i], quantized.op_set(), calibrated.forms[i],
+                                 *quantized.calibration, quiet)
+                  .status());
   const size_t first_line = quantized.trace.entries.size();
   choices.trace = &quantized.trace;
-  ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
-                   quantize::quantize(quantized.network.graph, quantized.op_set(), *quantized.calibration, choices));
+  ORKNN_TRY_ASSIGN(
+      const std::vector<quantize::LayerDecision> decisions,
+      quantize::quantize(quantized.network.graph, quantized.op_set(), calibrated.forms.back(), *quantized.calibration, choices));
   log_steps(quantized.trace, first_line);
   log_decisions(decisions);
   return quantized;
@@ -440,13 +478,14 @@ Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized
     ORKNN_TRY_ASSIGN(samples, open_samples(options, dataset, quantized));
     choices.samples = samples->size();
     choices.run = runner(options, *samples);
-    if (takes(quantize::kTrySteps)) {
+    ORKNN_TRY(run_step(quantized, quantize::kTrySteps, choices.steps, [&](passes::Rewriter& rewriter) -> Status {
       ORKNN_TRY_ASSIGN(WeightStepChoice chosen,
                        choose_weight_steps(options, quantized, choices, *samples, CalibrationRequest::kTrialSamples));
       choices = std::move(chosen.choices);
-      trace_gains(chosen.gains, quantized.trace);
+      remark_gains(chosen.gains, rewriter);
       quantized.step_gains = std::move(chosen.gains);
-    }
+      return {};
+    }));
   }
   choices.trace = &quantized.trace;
   ORKNN_TRY(quantize::round_weights_only(quantized.network.graph, quantized.op_set(), choices).status());
@@ -471,8 +510,7 @@ Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimize
   if (has_own_parameters)
     if (Status s = use_own_parameters(options.config, stage); !s) return s.model(name).stage("quantize");
   if (options.config.quantize_weight)
-    for (ir::Graph* graph : stage.network.all())
-      if (Status s = store_weights_as_integers(*graph, stage.op_set()); !s) return s.model(name).stage("quantize");
+    if (Status s = store_weights_as_integers(options.config, stage); !s) return s.model(name).stage("quantize");
   return stage;
 }
 

@@ -101,6 +101,7 @@ struct StepGain {
 
 // --- Calibrated: the float network whose layers become integer ones, and what was learned from samples
 struct Calibrated : Stage {
+  std::vector<quantize::LayerForms> forms = {};                   // of the layers, for each graph of network.all()
   quantize::QuantizeOptions choices = {};                         // of the integer forms; without keep_float and trace
   std::shared_ptr<const quantize::Calibration> calibration = {};  // without statistics where files took the place of samples
   LayerNames float_layers = {};                                   // to leave in float
@@ -154,6 +155,8 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized);
 // The whole chain after the import.
 Result<Built> build_model(const BuildOptions& options, const Imported& imported, const BuildRequest& request);
 
+// Which steps of the quantizer run, and what is shown of them.
+passes::Options step_options(const BuildConfig& config);
 // How graphs of this build are compiled.
 compile::CompileOptions compile_options(const BuildOptions& options, std::vector<compile::Normalization> normalization);
 

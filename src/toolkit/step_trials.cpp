@@ -40,7 +40,8 @@ class StepSearch {
     std::unique_ptr<Trials>& trials =
         trials_[{choices.takes(quantize::kEqualizeChannels), choices.algorithm, choices.adaptive_rounding}];
     if (!trials) {
-      auto made = std::make_unique<Trials>(stage_.network.graph, stage_.op_set(), choices, samples_, trial_samples_, golden_);
+      auto made = std::make_unique<Trials>(stage_.network.graph, stage_.forms.back(), stage_.op_set(), choices, samples_,
+                                           trial_samples_, golden_);
       ORKNN_TRY(made->add_halves());
       trials = std::move(made);
     }

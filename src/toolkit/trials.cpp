@@ -99,9 +99,10 @@ void summarize(Losses& losses) {
   }
 }
 
-Trials::Trials(const Graph& graph, const OpSet& ops, quantize::QuantizeOptions choices, const Samples& samples,
-               size_t most_samples, GoldenOutputs& golden, std::optional<quantize::NumberFormat> wider)
+Trials::Trials(const Graph& graph, const quantize::LayerForms& forms, const OpSet& ops, quantize::QuantizeOptions choices,
+               const Samples& samples, size_t most_samples, GoldenOutputs& golden, std::optional<quantize::NumberFormat> wider)
     : graph_(graph),
+      forms_(forms),
       ops_(ops),
       choices_(std::move(choices)),
       samples_(samples),
@@ -132,7 +133,7 @@ Status Trials::add(size_t first, size_t count, size_t judged_first, size_t judge
         [&](size_t) { is_new = !golden_.contains(++sample); });
   };
   auto trial = std::make_unique<Trial>(Trial{graph_, {}, judged_first, std::min(judged_count, most_samples_)});
-  ORKNN_TRY_ASSIGN(trial->calibration, quantize::calibrate(trial->graph, ops_, run, count, choices_));
+  ORKNN_TRY_ASSIGN(trial->calibration, quantize::calibrate(trial->graph, ops_, forms_, run, count, choices_));
   sequence_.push_back(trials_.size());
   judged_ += trial->count;
   trials_.push_back(std::move(trial));
@@ -142,11 +143,11 @@ Status Trials::add(size_t first, size_t count, size_t judged_first, size_t judge
 Result<Graph> Trials::lower(const Trial& from, const quantize::QuantizeOptions& choices) {
   Graph integers = from.graph;
   if (choices.takes(quantize::kClipOutliers) || from.calibration.cuts.empty()) {
-    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, from.calibration, choices));
+    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, forms_, from.calibration, choices));
   } else {
     quantize::Calibration uncut = from.calibration;
     uncut.cuts.clear();
-    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, uncut, choices));
+    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, forms_, uncut, choices));
   }
   return integers;
 }

@@ -46,8 +46,8 @@ class Trials {
 
   // Everything referred to must outlive the trials. Each computes up to `most_samples`. `wider`: what layers that leave the
   // format of `choices` are computed in; nothing = float.
-  Trials(const ir::Graph& graph, const ir::OpSet& ops, quantize::QuantizeOptions choices, const Samples& samples,
-         size_t most_samples, GoldenOutputs& golden, std::optional<quantize::NumberFormat> wider = {});
+  Trials(const ir::Graph& graph, const quantize::LayerForms& forms, const ir::OpSet& ops, quantize::QuantizeOptions choices,
+         const Samples& samples, size_t most_samples, GoldenOutputs& golden, std::optional<quantize::NumberFormat> wider = {});
 
   // Calibrates on each half of the samples, to be judged by the other.
   Status add_halves();
@@ -55,6 +55,7 @@ class Trials {
   Status add_whole();
 
   const ir::Graph& reference() const { return trials_.front()->graph; }  // of the first trial; all have the same layers
+  const quantize::LayerForms& forms() const { return forms_; }           // of its layers
   const std::optional<quantize::NumberFormat>& wider() const { return wider_; }
   // The first network with these layers left in float, or in the wider format.
   Result<ir::Graph> quantized(const LayerNames& wide_layers);
@@ -80,6 +81,7 @@ class Trials {
   quantize::QuantizeOptions with_wide(const LayerNames& layers) const;
 
   const ir::Graph& graph_;
+  const quantize::LayerForms& forms_;
   const ir::OpSet& ops_;
   const quantize::QuantizeOptions choices_;
   const Samples& samples_;

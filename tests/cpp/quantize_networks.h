@@ -71,13 +71,13 @@ inline double distance(std::span<const double> a, std::span<const double> b) {
 }
 
 inline Result<Calibration> calibrated(Graph& graph, const RunSamples& run, const QuantizeOptions& options = {}) {
-  return calibrate(graph, ops::builtin_ops(), run, 4, options);
+  return calibrate(graph, ops::builtin_ops(), LayerForms(graph), run, 4, options);
 }
 
 // Calibrates and quantizes.
 inline Result<std::vector<LayerDecision>> quantized(Graph& graph, const RunSamples& run, const QuantizeOptions& options = {}) {
   ORKNN_TRY_ASSIGN(const Calibration calibration, calibrated(graph, run, options));
-  return quantize(graph, ops::builtin_ops(), calibration, options);
+  return quantize(graph, ops::builtin_ops(), LayerForms(graph), calibration, options);
 }
 
 // Lines of the trace that a step left.

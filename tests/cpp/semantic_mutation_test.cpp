@@ -305,8 +305,9 @@ Status quantize_and_run(Graph graph, std::span<const TensorData> inputs) {
     return ops::eval_graph(g, ops, inputs, options).status();
   };
   const quantize::QuantizeOptions options;
-  ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, ops, run, 1, options));
-  ORKNN_TRY(quantize::quantize(graph, ops, calibration, options).status());
+  const quantize::LayerForms forms(graph);
+  ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, ops, forms, run, 1, options));
+  ORKNN_TRY(quantize::quantize(graph, ops, forms, calibration, options).status());
   return run_compiled(std::move(graph), inputs, DType::Float16);
 }
 

@@ -47,7 +47,7 @@ Quantized quantized(const std::string& layers) {
   q.graph = std::move(*graph);
   QuantizeOptions choice;
   choice.leave_out(kCorrectBias);
-  const auto decisions = quantize(q.graph, ops::builtin_ops(), {.statistics = statistics}, choice);
+  const auto decisions = quantize(q.graph, ops::builtin_ops(), LayerForms(q.graph), {.statistics = statistics}, choice);
   EXPECT_TRUE(decisions) << decisions.status().to_string();
   for (const LayerDecision& d : *decisions) EXPECT_TRUE(d.integer) << d.op << ": " << d.reason;
   EXPECT_TRUE(infer_shapes(q.graph, ops::builtin_ops()));

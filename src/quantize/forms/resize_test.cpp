@@ -45,7 +45,7 @@ void check(const Case& c, DType type) {
   statistics.try_emplace("y").first->second.add((*wanted)[0].view());
   QuantizeOptions options;
   options.format.activations = options.format.weights = type;
-  ASSERT_TRUE(quantize(*graph, ops::builtin_ops(), {.statistics = statistics}, options)) << c.name;
+  ASSERT_TRUE(quantize(*graph, ops::builtin_ops(), LayerForms(*graph), {.statistics = statistics}, options)) << c.name;
   ASSERT_TRUE(infer_shapes(*graph, ops::builtin_ops())) << c.name;
   EXPECT_EQ(print(*graph).find("int:Resize") != std::string::npos, c.integer) << c.name << "\n" << print(*graph);
   if (!c.integer) return;
