@@ -96,7 +96,7 @@ def test_pass_switches(tmp_path, norm_model, openrknn):
     assert done.returncode != 0 and done.stderr.count("/nonexistent/dump") == 1 and not (tmp_path / "b.rknn").exists(), (
         done.stderr
     )
-    for switch in ("--disable", "--stop-after", "--dump-after"):
+    for switch in ("--stop-after", "--dump-after"):
         done = openrknn("convert", norm_model, "-o", tmp_path / "b.rknn", "-t", "rk3588", switch, "no_such_pass")
         assert done.returncode != 0 and "no_such_pass" in done.stderr and "fold_constants" in done.stderr
 

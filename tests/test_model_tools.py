@@ -189,15 +189,6 @@ def test_rknn_convert_names_the_line_of_a_mistake(described, tmp_path, openrknn)
     assert openrknn("convert", "-o", tmp_path / "x.rknn").returncode == 1
 
 
-def test_yml_files_know_the_keys_of_config():
-    """Every key of config() is one of a yml file, also for the command line tool."""
-    from rknn.api import options
-
-    source = (pathlib.Path(__file__).parent.parent / "src" / "toolkit" / "config_keys.cpp").read_text()
-    missing = [key for key in options.KEYS if f'"{key}"' not in source]
-    assert not missing, f"src/toolkit/config_keys.cpp lacks {missing}"
-
-
 # ---- encryption
 
 

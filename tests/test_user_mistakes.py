@@ -73,10 +73,6 @@ COMMANDS = [
     ("run {m} -t rk3588 --layout nhcw", "--layout: 'nhcw' is not one of nchw, nhwc; did you mean 'nchw'?"),
     ("convert {m} -o {f}/o.rknn --op-target scores=cpuu", "Invalid op_target 'cpuu' for 'scores', expect in"),
     ("convert {m} -o {f}/o.rknn --op-target scores=cpuu", "did you mean 'cpu'?"),
-    (
-        "convert {m} -o {f}/o.rknn --disable fold_constnts",
-        "there is no pass 'fold_constnts'. Hint: did you mean 'fold_constants'?",
-    ),
     ("convert {m} -o {f}/o.rknn --disable fit_tails", "the step 'fit_tails' cannot be left out. Hint: nothing is quantized"),
     ("convert {m} -o {f}/o.rknn --stop-after correct_bias", "'correct_bias' is a step of quantization, not a pass"),
     ("convert {m} -o {f}/o.rknn --stop-after fuze_clip", "did you mean 'fuse_clip'?"),
@@ -95,7 +91,6 @@ COMMANDS = [
     ("edit {f}/text.rknn -o {f}/o.onnx", "a finished .rknn cannot be edited. Hint: edit the ONNX model it was made from"),
     ("encrypt {m}", "the model is not a finished .rknn, which alone can be encrypted. Hint: convert it first"),
     ("quantize {m} -o {f}/o.rknn --quantize-weight", "'--quantize-weight' is an option of 'openrknn convert'"),
-    ("convert {m} -o {f}/o.rknn --quantize-weight --dataset {f}/two.txt", "--quantize-weight and --dataset exclude each other"),
     ("run {m} -t rk3588 --input {f}/two.txt", "the file for input 'image' is neither a picture nor an array"),
     ("run {m} -t rk3588 --input {f}/two.txt", "name the files of one sample themselves"),
 ]
@@ -137,6 +132,36 @@ def test_python_calls(capfd, files, shapes_model):
     assert "Invalid dataset[0] for build: expect a file name" in build([(name for name in ["a.npy"])])
     assert "a list of samples, found generator" in build(name for name in ["a.npy"])
     assert rknn.build(do_quantization=True, dataset=[str(files / "a.npy"), files / "b.npy"]) == 0
+
+
+def test_rules_that_cannot_be_left_out(capfd, files, shapes_model, openrknn):
+    """Python and the command line say the same: rules of other optimizers are warned of, steps without which there is no quantized
+    network are refused."""
+    convert = ("convert", shapes_model, "-t", "rk3588", "-o", files / "rules.rknn")
+    for name, text in (
+        ("fold_constnts", "'fold_constnts' in disable_rules is not known and is ignored, did you mean 'fold_constants'?"),
+        ("no_such_rule_at_all", "'no_such_rule_at_all' in disable_rules is not known and is ignored!"),
+    ):
+        RKNN().config(target_platform="rk3588", disable_rules=[name])
+        assert text in capfd.readouterr().err
+        done = openrknn(*convert, "--disable", name)
+        assert done.returncode == 0 and text in done.stderr, done.stderr
+    refused = "the step 'fit_tails' cannot be left out"
+    assert refused in message(capfd, lambda: RKNN().config(target_platform="rk3588", disable_rules=["fit_tails"]))
+    assert refused in openrknn(*convert, "--disable", "fit_tails").stderr
+
+
+def test_quantize_weight_beside_quantization(capfd, files, shapes_model, openrknn):
+    text = "The 'quantize_weight' has no effect when the whole model is quantized"
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", quantize_weight=True)
+    assert rknn.load_onnx(str(shapes_model)) == 0
+    assert rknn.build(do_quantization=True, dataset=[str(files / "a.npy")]) == 0 and text in capfd.readouterr().err
+    (files / "one.txt").write_text("a.npy\n")
+    done = openrknn(
+        "convert", shapes_model, "-o", files / "q.rknn", "-t", "rk3588", "--quantize-weight", "--dataset", files / "one.txt"
+    )
+    assert done.returncode == 0 and text in done.stderr, done.stderr
 
 
 def test_python_calls_in_the_wrong_order(capfd):

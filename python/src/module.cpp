@@ -177,63 +177,36 @@ LoadedModel load_from_device(const nb::bytes& contents) {
   return {nullptr, std::make_shared<const format::Model>(take(format::read_rknn(bytes, nullptr)))};
 }
 
-// Sets the field of an option that was given.
-template <class T>
-void set(T& field, const nb::dict& options, const char* key) {
-  if (!options.contains(key)) return;
-  const nb::object value = options[key];
-  if (!nb::try_cast(value, field))
-    throw nb::value_error(("Invalid " + std::string(key) + " " + nb::repr(value).c_str() + "!").c_str());
+// A value of config() as a yml file would state it.
+data::YamlValue to_yaml(nb::handle value) {
+  data::YamlValue result;
+  if (value.is_none()) return result;
+  if (nb::isinstance<nb::dict>(value)) {
+    result.kind = data::YamlValue::Kind::Map;
+    for (const auto& [key, item] : nb::borrow<nb::dict>(value))
+      result.entries.emplace_back(nb::cast<std::string>(key), to_yaml(item));
+  } else if (nb::isinstance<nb::list>(value)) {
+    result.kind = data::YamlValue::Kind::List;
+    for (const nb::handle item : nb::borrow<nb::list>(value)) result.items.push_back(to_yaml(item));
+  } else {
+    result.kind = data::YamlValue::Kind::Scalar;
+    result.text = nb::str(value).c_str();
+  }
+  return result;
 }
 
-// Text as the keys of config() take it from files.
-data::YamlValue to_scalar(nb::handle text) {
-  data::YamlValue value;
-  value.kind = data::YamlValue::Kind::Scalar;
-  value.text = nb::cast<std::string>(text);
-  return value;
-}
-
-// `options` as options.py makes them; the others keep their default values.
+// `options` as options.py makes them, in its order; the others keep their default values.
 toolkit::BuildConfig to_config(const nb::dict& options) {
   toolkit::BuildConfig c;
-  for (const char* key : {"channel_mean_value", "reorder_channel"})
-    if (options.contains(key)) check(toolkit::set_option(c, key, to_scalar(options[key])));
-  if (options.contains("mean_values") || options.contains("std_values")) c.first_value_for_one_channel = false;
-  set(c.other_platforms, options, "target_platform");
-  if (!c.other_platforms.empty()) {
-    c.target_platform = std::move(c.other_platforms.front());
-    c.other_platforms.erase(c.other_platforms.begin());
+  Status problems;
+  for (const auto& [name, value] : options) {
+    const auto key = nb::cast<std::string>(name);
+    if (key == "one_value_for_all_channels")
+      c.one_value_for_all_channels = nb::cast<bool>(value);
+    else
+      problems.also(toolkit::set_option(c, key, to_yaml(value)));
   }
-  set(c.mean_values, options, "mean_values");
-  set(c.std_values, options, "std_values");
-  set(c.one_value_for_all_channels, options, "one_value_for_all_channels");
-  set(c.toolkit1, options, "toolkit1");
-  set(c.batch_size, options, "batch_size");
-  set(c.epochs, options, "epochs");
-  set(c.quantized_hybrid_level, options, "quantized_hybrid_level");
-  set(c.inputs_yuv_fmt, options, "inputs_yuv_fmt");
-  set(c.quantized_dtype, options, "quantized_dtype");
-  set(c.quantized_algorithm, options, "quantized_algorithm");
-  set(c.quantized_method, options, "quantized_method");
-  set(c.auto_hybrid_cos_thresh, options, "auto_hybrid_cos_thresh");
-  set(c.auto_hybrid_euc_thresh, options, "auto_hybrid_euc_thresh");
-  set(c.quant_img_RGB2BGR, options, "quant_img_RGB2BGR");
-  set(c.dynamic_input, options, "dynamic_input");
-  set(c.float_dtype, options, "float_dtype");
-  set(c.optimization_level, options, "optimization_level");
-  set(c.custom_string, options, "custom_string");
-  set(c.op_target, options, "op_target");
-  set(c.disable_rules, options, "disable_rules");
-  set(c.single_core_mode, options, "single_core_mode");
-  set(c.sparse_infer, options, "sparse_infer");
-  set(c.compress_weight, options, "compress_weight");
-  set(c.quantize_weight, options, "quantize_weight");
-  set(c.remove_weight, options, "remove_weight");
-  set(c.model_pruning, options, "model_pruning");
-  set(c.remove_reshape, options, "remove_reshape");
-  set(c.registers, options, "registers");
-  set(c.enable_flash_attention, options, "enable_flash_attention");
+  check(std::move(problems));
   return c;
 }
 
@@ -431,6 +404,18 @@ NB_MODULE(_openrknn, m) {
   m.def("environment_log_level", &runtime::environment_log_level);
   m.def("library_version", [] { return std::string(runtime::library_version_text()); });
   m.def("driver_version", [] { return std::string(runtime::kDriverVersion); });
+  // (key, what it takes, whether only Toolkit1 has it)
+  m.def("config_keys", [] {
+    using Kind = toolkit::ConfigKey::Kind;
+    static constexpr const char* kKinds[] = {"flag",    "whole",        "real",      "real_or_none", "name",
+                                             "text",    "number_lists", "platforms", "flags",        "names",
+                                             "formats", "shape_sets",   "targets"};
+    static_assert(std::size(kKinds) == static_cast<size_t>(Kind::Targets) + 1);
+    nb::list keys;
+    for (const toolkit::ConfigKey& k : toolkit::config_keys())
+      keys.append(nb::make_tuple(std::string(k.key), kKinds[static_cast<size_t>(k.kind)], k.toolkit1));
+    return keys;
+  });
   // (key, the key that took its place or "", whether only Toolkit1 has it)
   m.def("old_config_keys", [] {
     nb::list keys;
@@ -542,6 +527,7 @@ NB_MODULE(_openrknn, m) {
                   [](const nb::dict& options, toolkit::Progress progress) {
                     return take(toolkit::Builder::create(to_config(options), callback(std::move(progress))));
                   })
+      .def_prop_ro("toolkit1", [](const toolkit::Builder& b) { return b.config().toolkit1; })
       .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(),
            nb::arg("initial").none(), nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"),
            nb::arg("feeds"))

@@ -71,14 +71,7 @@ bool stores_fewer_bytes(const BuildOptions& options, const format::Model& model)
 }
 
 // Command streams of every program.
-Status store_streams(const BuildOptions& options, const ir::OpSet& ops, format::Model& model) {
-  if (!silicon::knows_registers_of(*options.chip))
-    return unsupported("the registers of this chip are not known, so its files hold no command streams")
-        .found(std::string(options.chip->name))
-        .hint("leave out the option 'registers'");
-  if (options.config.remove_weight)
-    return invalid_argument("'registers' stores the weights in packed form, so it cannot be combined with 'remove_weight'")
-        .hint("leave out 'registers' or 'remove_weight'");
+Status store_streams(const ir::OpSet& ops, format::Model& model) {
   for (const format::Program& program : model.programs) {
     ORKNN_TRY_ASSIGN(const silicon::Image image, silicon::make_image(program, ops));
     const auto bytes = std::make_shared<const std::vector<std::byte>>(silicon::encode_image(image));
@@ -138,7 +131,7 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
   format::place_weights(*model, worked_through);
   bar.finish();
   if (options.config.registers)
-    if (Status s = store_streams(options, *compiling.ops, *model); !s) return s.model(model->name).stage("build");
+    if (Status s = store_streams(*compiling.ops, *model); !s) return s.model(model->name).stage("build");
   return Built{std::move(model),
                std::move(quantized.reference),
                std::move(quantized.normalization),

@@ -12,6 +12,7 @@
 #include "optimize/pipeline.h"
 #include "platform/toolkit1.h"
 #include "quantize/steps.h"
+#include "silicon/network.h"
 #include "toolkit/shape_sets.h"
 
 namespace orknn::toolkit {
@@ -132,15 +133,54 @@ void warn_of_options_without_effect(const BuildConfig& c, const platform::Platfo
     warn(fmt::format("The 'compress_weight' has no effect on {}, it cannot read compressed weights!", chip.name));
   if (c.single_core_mode && chip.cores == 1)
     warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip.name));
-  const auto passes = optimize::pass_catalogue();
+}
+
+const quantize::Step* find_step(std::string_view name) {
   const auto steps = quantize::steps();
-  for (const std::string& rule : c.disable_rules) {
-    const auto step = std::ranges::find(steps, rule, &quantize::Step::name);
-    if (step != steps.end() && step->required)
-      warn(fmt::format("The step '{}' in disable_rules cannot be left out, nothing is quantized without it!", rule));
-    else if (step == steps.end() && std::ranges::find(passes, rule, &optimize::Pass::name) == passes.end())
-      warn(fmt::format("The rule '{}' in disable_rules is not known and is ignored!", rule));
+  const auto step = std::ranges::find(steps, name, &quantize::Step::name);
+  return step == steps.end() ? nullptr : &*step;
+}
+
+// Names of passes and of steps of the quantizer. Scripts may leave out rules that only the vendor's optimizer has: a name that is
+// not known is no error there.
+void check_passes(const BuildConfig& c, Status& problems) {
+  std::vector<std::string_view> known;
+  for (const optimize::Pass& p : optimize::pass_catalogue()) known.push_back(p.name);
+  const size_t passes = known.size();
+  for (const quantize::Step& s : quantize::steps()) known.push_back(s.name);
+  const auto is_known = [&](std::string_view name) { return std::ranges::find(known, name) != known.end(); };
+  for (const std::string& name : c.disable_rules) {
+    const quantize::Step* step = find_step(name);
+    if (step && step->required)
+      problems.also(
+          invalid_argument(fmt::format("the step '{}' cannot be left out", name)).hint("nothing is quantized without it"));
+    else if (const std::string meant = is_known(name) ? "" : did_you_mean(name, known); !is_known(name))
+      warn(fmt::format("The rule '{}' in disable_rules is not known and is ignored{}", name, meant.empty() ? "!" : ", " + meant));
   }
+  const auto check_name = [&](const std::string& name, std::span<const std::string_view> legal) {
+    if (std::ranges::find(legal, name) != legal.end()) return;
+    Status problem = invalid_argument(fmt::format("there is no pass '{}'", name));
+    const std::string meant = did_you_mean(name, legal);
+    problems.also(meant.empty() ? problem.expected(fmt::format("one of {}", fmt::join(legal, ", "))) : problem.hint(meant));
+  };
+  for (const std::string& name : c.dump_after) check_name(name, known);
+  if (find_step(c.stop_after))
+    problems.also(invalid_argument(fmt::format("'{}' is a step of quantization, not a pass", c.stop_after))
+                      .hint("building stops after passes of the optimizer only"));
+  else if (!c.stop_after.empty())
+    check_name(c.stop_after, std::span(known).first(passes));
+}
+
+void check_files(const BuildConfig& c, const platform::Platform& chip, Status& problems) {
+  if (c.remove_weight && !c.dynamic_input.empty())
+    problems.also(invalid_argument("Invalid remove_weight True, models with 'dynamic_input' cannot share weights!"));
+  if (c.registers && !silicon::knows_registers_of(chip))
+    problems.also(unsupported("the registers of this chip are not known, so its files hold no command streams")
+                      .found(std::string(chip.name))
+                      .hint("leave out the option 'registers'"));
+  if (c.registers && c.remove_weight)
+    problems.also(invalid_argument("'registers' stores the weights in packed form, so it cannot be combined with 'remove_weight'")
+                      .hint("leave out 'registers' or 'remove_weight'"));
 }
 }  // namespace
 
@@ -204,6 +244,11 @@ Status check_batch(int64_t samples) {
   return invalid_argument(fmt::format("Invalid rknn_batch_size {}, expect a number of samples!", samples));
 }
 
+void warn_of_quantized_build(const BuildConfig& c) {
+  if (c.quantize_weight)
+    warn("The 'quantize_weight' has no effect when the whole model is quantized, it is for builds without quantization!");
+}
+
 Result<const platform::Platform*> check(const BuildConfig& c) {
   Status problems;
   problems.also(check_batch(c.rknn_batch_size));
@@ -218,8 +263,8 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
       problems.also(not_in(fmt::format("op_target '{}' for '{}'", value, key), value, devices));
   if (c.custom_string.size() > 1023) problems.also(invalid_argument("Invalid custom_string, expect at most 1023 bytes!"));
   check_inputs(c, problems);
-  if (c.remove_weight && !c.dynamic_input.empty())
-    problems.also(invalid_argument("Invalid remove_weight True, models with 'dynamic_input' cannot share weights!"));
+  check_passes(c, problems);
+  check_files(c, *chip, problems);
   if (!problems) return problems;
 
   warn_of_options_without_effect(c, *chip);

@@ -43,7 +43,7 @@ struct BuildConfig {
   std::map<std::string, std::string> op_target;
   std::vector<std::string>
       inputs_yuv_fmt;                      // per input: format of the pictures the built model takes; empty = as the source model
-  std::vector<std::string> disable_rules;  // optimizer passes to leave out; names we do not have are ignored with a warning
+  std::vector<std::string> disable_rules;  // passes and steps to leave out; names we do not have are ignored with a warning
   bool single_core_mode = false;
   bool quantize_weight = false;                        // float builds: weights are stored as int8
   bool sparse_infer = false, compress_weight = false;  // shorter forms of weights, where the chip has them
@@ -65,6 +65,8 @@ struct BuildConfig {
 Result<const platform::Platform*> check(const BuildConfig& config);
 // The same for rknn_batch_size alone, which build() may change.
 Status check_batch(int64_t samples);
+// Of options that have no effect when build() quantizes the model.
+void warn_of_quantized_build(const BuildConfig& config);
 
 // How many of `count` calibration samples Toolkit1's batch_size and epochs leave.
 size_t calibration_samples(const BuildConfig& config, size_t count);

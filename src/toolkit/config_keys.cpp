@@ -28,6 +28,7 @@ Status set_text(BuildConfig& config, const YamlValue& value, std::string_view ke
 template <auto kField>
 Status set_numbers(BuildConfig& config, const YamlValue& value, std::string_view key) {
   ORKNN_TRY_ASSIGN(config.*kField, as_number_lists<double>(value, key));
+  config.first_value_for_one_channel = false;
   return {};
 }
 template <auto kField, class T>
@@ -136,35 +137,35 @@ Status set_picture_formats(BuildConfig& config, const YamlValue& value, std::str
 using Config = BuildConfig;
 using Kind = ConfigKey::Kind;
 constexpr ConfigKey kConfigKeys[] = {
-    {"auto_hybrid_cos_thresh", Kind::Number, set_number<&Config::auto_hybrid_cos_thresh, double>,
+    {"auto_hybrid_cos_thresh", Kind::Real, set_number<&Config::auto_hybrid_cos_thresh, double>,
      "cosine that auto_hybrid brings every output to"},
-    {"auto_hybrid_euc_thresh", Kind::Number, set_number<&Config::auto_hybrid_euc_thresh, double>,
+    {"auto_hybrid_euc_thresh", Kind::RealOrNone, set_number<&Config::auto_hybrid_euc_thresh, double>,
      "Euclidean distance that auto_hybrid brings every output below"},
-    {"batch_size", Kind::Number, set_number<&Config::batch_size, int64_t>,
+    {"batch_size", Kind::Whole, set_number<&Config::batch_size, int64_t>,
      "Toolkit1: samples of a calibration batch; epochs says how many batches are used", true},
     {"channel_mean_value", Kind::Text, set_channel_means,
      "Toolkit1: means and divisor of the channels, 'M0 M1 M2 S', the inputs separated by '#'", true},
     {"compress_weight", Kind::Flag, set_flag<&Config::compress_weight>, "store weights compressed, where the chip can read them"},
     {"custom_string", Kind::Text, set_text<&Config::custom_string>, "text stored in the model"},
-    {"disable_rules", Kind::List, set_rules, "passes of the optimizer or steps of the quantizer to leave out"},
-    {"dynamic_input", Kind::List, set_shape_sets, "sets of input shapes that the model runs with"},
+    {"disable_rules", Kind::Names, set_rules, "passes of the optimizer or steps of the quantizer to leave out"},
+    {"dynamic_input", Kind::ShapeSets, set_shape_sets, "sets of input shapes that the model runs with"},
     {"enable_flash_attention", Kind::Flag, set_flag<&Config::enable_flash_attention>,
      "compute attention as one task, where the chip can"},
-    {"epochs", Kind::Number, set_number<&Config::epochs, int64_t>, "Toolkit1: calibration batches to use, -1 for all", true},
-    {"float_dtype", Kind::Text, set_text<&Config::float_dtype>, "number format of layers that are not quantized"},
-    {"inputs_yuv_fmt", Kind::List, set_picture_formats,
+    {"epochs", Kind::Whole, set_number<&Config::epochs, int64_t>, "Toolkit1: calibration batches to use, -1 for all", true},
+    {"float_dtype", Kind::Name, set_text<&Config::float_dtype>, "number format of layers that are not quantized"},
+    {"inputs_yuv_fmt", Kind::Formats, set_picture_formats,
      "format of the pictures an input takes, nv12 for example; once per input"},
-    {"mean_values", Kind::List, set_numbers<&Config::mean_values>, "mean of each channel of each input"},
+    {"mean_values", Kind::NumberLists, set_numbers<&Config::mean_values>, "mean of each channel of each input"},
     {"model_pruning", Kind::Flag, set_flag<&Config::model_pruning>, "remove channels that no result depends on"},
-    {"op_target", Kind::List, set_targets, "where an op runs"},
-    {"optimization_level", Kind::Number, set_number<&Config::optimization_level, int>, "0 to 3"},
-    {"quant_img_RGB2BGR", Kind::Flag, set_swaps, "calibration pictures are fed as BGR"},
+    {"op_target", Kind::Targets, set_targets, "where an op runs"},
+    {"optimization_level", Kind::Whole, set_number<&Config::optimization_level, int>, "0 to 3"},
+    {"quant_img_RGB2BGR", Kind::Flags, set_swaps, "calibration pictures are fed as BGR"},
     {"quantize_weight", Kind::Flag, set_flag<&Config::quantize_weight>, "store weights as int8, compute in float"},
-    {"quantized_algorithm", Kind::Text, set_text<&Config::quantized_algorithm>, "how ranges are found"},
-    {"quantized_dtype", Kind::Text, set_text<&Config::quantized_dtype>, "number format of quantized layers"},
-    {"quantized_hybrid_level", Kind::Number, set_number<&Config::quantized_hybrid_level, int>,
+    {"quantized_algorithm", Kind::Name, set_text<&Config::quantized_algorithm>, "how ranges are found"},
+    {"quantized_dtype", Kind::Name, set_text<&Config::quantized_dtype>, "number format of quantized layers"},
+    {"quantized_hybrid_level", Kind::Whole, set_number<&Config::quantized_hybrid_level, int>,
      "0 to 3: how many layers stay in float, the most sensitive ones first"},
-    {"quantized_method", Kind::Text, set_text<&Config::quantized_method>, "what shares a scale of weights"},
+    {"quantized_method", Kind::Name, set_text<&Config::quantized_method>, "what shares a scale of weights"},
     {"registers", Kind::Flag, set_flag<&Config::registers>, "store the NPU's command streams and packed operands in the file"},
     {"remove_reshape", Kind::Flag, set_flag<&Config::remove_reshape>,
      "inputs and outputs keep the shapes of the layers next to them"},
@@ -173,8 +174,8 @@ constexpr ConfigKey kConfigKeys[] = {
      "Toolkit1: '2 1 0' for RGB pictures and a network that takes BGR, the inputs separated by '#'", true},
     {"single_core_mode", Kind::Flag, set_flag<&Config::single_core_mode>, "plan every layer for one core"},
     {"sparse_infer", Kind::Flag, set_flag<&Config::sparse_infer>, "use the chip's kernels for sparse weights"},
-    {"std_values", Kind::List, set_numbers<&Config::std_values>, "divisor of each channel of each input"},
-    {"target_platform", Kind::Text, set_platforms, "chip to build for"},
+    {"std_values", Kind::NumberLists, set_numbers<&Config::std_values>, "divisor of each channel of each input"},
+    {"target_platform", Kind::Platforms, set_platforms, "chip to build for"},
 };
 
 // Legal in other releases. Their keys without an effect are warned of.

@@ -1,4 +1,4 @@
-// The keys of config() as text states them: yml files and the options of the command line come from one table.
+// The keys of config(), stated once: Python, yml files and the options of the command line read one table.
 #pragma once
 
 #include <span>
@@ -11,7 +11,24 @@
 namespace orknn::toolkit {
 
 struct ConfigKey {
-  enum class Kind { Flag, Number, Text, List };
+  // What it takes. Lists come after Text: on the command line they are options that may be repeated.
+  enum class Kind {
+    Flag,
+    Whole,
+    Real,
+    RealOrNone,
+    Name,
+    Text,
+    NumberLists,
+    Platforms,
+    Flags,
+    Names,
+    Formats,
+    ShapeSets,
+    Targets
+  };
+  bool is_list() const { return kind > Kind::Text && kind != Kind::Platforms; }
+  bool is_number() const { return kind >= Kind::Whole && kind <= Kind::RealOrNone; }
   std::string_view key;
   Kind kind;
   Status (*set)(BuildConfig& config, const data::YamlValue& value, std::string_view key);

@@ -22,12 +22,15 @@ std::vector<ir::Graph*> Network::all() {
 }
 
 namespace {
-Status check_request(const Imported& imported, const BuildRequest& request) {
+Status check_request(const BuildConfig& config, const Imported& imported, const BuildRequest& request) {
   ORKNN_TRY(ir::check_mapped_files(imported.network.graph));
   if (request.do_quantization && request.dataset.empty() && !imported.stored)
     return invalid_argument("quantization needs a dataset")
         .hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
-  if (request.do_quantization) ORKNN_TRY(require_float_source(imported));
+  if (request.do_quantization) {
+    warn_of_quantized_build(config);
+    ORKNN_TRY(require_float_source(imported));
+  }
   if (!request.do_quantization && request.auto_hybrid && !imported.network.other_shapes.empty())
     return unsupported("auto_hybrid without quantization supports one set of shapes only")
         .found("several in dynamic_input")
@@ -37,7 +40,7 @@ Status check_request(const Imported& imported, const BuildRequest& request) {
 }  // namespace
 
 Result<Built> build_model(const BuildOptions& options, const Imported& imported, const BuildRequest& request) {
-  if (Status s = check_request(imported, request); !s) return s.model(imported.name).stage("build");
+  if (Status s = check_request(options.config, imported, request); !s) return s.model(imported.name).stage("build");
   ORKNN_TRY_ASSIGN(Optimized optimized, optimize_model(options, imported));
   ORKNN_TRY_ASSIGN(Quantized quantized, quantize_model(options, std::move(optimized), request));
   ORKNN_TRY_ASSIGN(Built built, compile_model(options, std::move(quantized)));

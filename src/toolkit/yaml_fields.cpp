@@ -32,6 +32,8 @@ Result<T> as_number(std::string_view text, const YamlValue& where, std::string_v
   T number{};
   const char* end = text.data() + text.size();
   const auto [stopped, problem] = std::from_chars(text.data(), end, number);
+  if (problem == std::errc::result_out_of_range)
+    return where.problem(fmt::format("Invalid {} {}, the number is too large!", key, to_utf8(text)));
   if (problem != std::errc() || stopped != end || text.empty())
     return where.problem(fmt::format("expected numbers for '{}', found '{}'", key, to_utf8(text)));
   return number;

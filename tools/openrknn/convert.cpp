@@ -1,17 +1,12 @@
 // openrknn convert MODEL -o OUT: a source model becomes a .rknn.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "base/nearest_name.h"
 #include "commands.h"
 #include "ir/text.h"
-#include "optimize/pipeline.h"
-#include "quantize/steps.h"
 #include "terminal.h"
 #include "toolkit/report.h"
 
@@ -29,26 +24,6 @@ struct ConvertOptions {
   int64_t batch = 1;
   bool trace = false, json = false, single_core = false, separate_buffers = false;
 };
-
-// Steps of the quantizer beside the passes of the optimizer.
-enum class Steps { None, Optional, All };
-Status check_passes(const std::vector<std::string>& names, Steps steps) {
-  std::vector<std::string_view> known, other_steps;
-  for (const optimize::Pass& p : optimize::pass_catalogue()) known.push_back(p.name);
-  for (const quantize::Step& s : quantize::steps())
-    (steps == Steps::All || (steps == Steps::Optional && !s.required) ? known : other_steps).push_back(s.name);
-  for (const std::string& name : names)
-    if (std::ranges::find(other_steps, name) != other_steps.end()) {
-      return invalid_argument(steps == Steps::None ? fmt::format("'{}' is a step of quantization, not a pass", name)
-                                                   : fmt::format("the step '{}' cannot be left out", name))
-          .hint(steps == Steps::None ? "building stops after passes of the optimizer only" : "nothing is quantized without it");
-    } else if (std::ranges::find(known, name) == known.end()) {
-      Status problem = invalid_argument(fmt::format("there is no pass '{}'", name));
-      const std::string meant = did_you_mean(name, known);
-      return meant.empty() ? problem.expected(fmt::format("one of {}", fmt::join(known, ", "))) : problem.hint(meant);
-    }
-  return {};
-}
 
 Status convert(const ConvertOptions& o) {
   std::error_code problem;
@@ -73,9 +48,6 @@ Status convert(const ConvertOptions& o) {
       return invalid_argument("a dump is text and cannot go among the JSON")
           .hint(fmt::format("write it to a file: --dump-after {}=FILE", dump));
   }
-  ORKNN_TRY(check_passes(config.dump_after, Steps::All));
-  if (!config.stop_after.empty()) ORKNN_TRY(check_passes({config.stop_after}, Steps::None));
-  ORKNN_TRY(check_passes(config.disable_rules, Steps::Optional));
   std::vector<std::string> read = o.source.other_files, written{o.out};
   read.push_back(o.model);
   for (const auto& [pass, file] : dump_files) written.push_back(file);

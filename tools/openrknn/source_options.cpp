@@ -75,7 +75,7 @@ Status set_other_keys(toolkit::BuildConfig& config, const std::map<std::string, 
     const auto texts = given.find(row.key);
     if (texts == given.end()) continue;
     data::YamlValue value = scalar(texts->second.empty() ? "" : texts->second.back());
-    if (row.kind == toolkit::ConfigKey::Kind::List) {
+    if (row.is_list()) {
       value.kind = data::YamlValue::Kind::List;
       for (const std::string& text : texts->second) value.items.push_back(scalar(text));
     }
@@ -186,9 +186,6 @@ void SourceOptions::add_quantization_to(CLI::App& command) {
 }
 
 Result<toolkit::BuildConfig> SourceOptions::config() const {
-  if (quantize_weight && !dataset.empty())
-    return invalid_argument("--quantize-weight and --dataset exclude each other")
-        .hint("with --dataset weights are stored in 8 bits as well");
   toolkit::BuildConfig config;
   config.target_platform = platform;
   config.float_dtype = float_dtype;
@@ -236,8 +233,8 @@ void SourceOptions::add_other_keys_to(CLI::App& command) {
       return true;
     };
     CLI::Option* option = command.add_option(name, CLI::callback_t(keep), help);
-    option->type_name(row.kind == toolkit::ConfigKey::Kind::Number ? "NUMBER" : "TEXT");
-    if (row.kind == toolkit::ConfigKey::Kind::List) option->take_all()->allow_extra_args(false);
+    option->type_name(row.is_number() ? "NUMBER" : "TEXT");
+    if (row.is_list()) option->take_all()->allow_extra_args(false);
     if (key == "inputs_yuv_fmt") offer(option, ops::picture_formats());
   }
 }

@@ -27,11 +27,11 @@ class Building(Model):
         """Sets the build options (keywords only); see docs/python_api.md. Raises ValueError on an illegal one."""
         self._alive("config")
         try:
-            options = config_options.convert(kwargs, lambda text: self._log.warn("config", text))
+            options = config_options.convert(kwargs)
             self._use_log()
             self._builder = _openrknn.Builder.create(options, Progress(self._log))
             self._builder_used, self._options = False, options
-            self._toolkit1 = options.get("toolkit1", False)
+            self._toolkit1 = self._builder.toolkit1
         except ValueError as error:
             self._log.error("config", str(error))
             raise

@@ -1,5 +1,5 @@
-"""The keys of RKNN.config(), and how Python values become the native build options. The native side has the default values, knows the
-keys of other releases and checks what the values say."""
+"""How the Python values of RKNN.config() become the native build options. The native side has the table of keys and the default
+values, knows the keys of other releases and checks what the values say."""
 
 import difflib
 import numbers
@@ -21,12 +21,8 @@ def _flags(key, value):
     return [bool(f) for f in flags]
 
 
-def _name(key, value):
-    return str(value)
-
-
 def _text(key, value):
-    return "" if value is None else str(value)
+    return str(value)
 
 
 def _whole_number(key, value):
@@ -41,14 +37,8 @@ def _number(key, value):
     return float(value)
 
 
-def _number_or_none(key, value):
-    return None if value is None else _number(key, value)
-
-
 def _number_lists(key, value):
-    """[[a, b], [c]] from a nested or flat list of numbers, None from None."""
-    if value is None:
-        return None
+    """[[a, b], [c]] from a nested or flat list of numbers."""
     try:
         if isinstance(value, (str, bytes)):
             raise TypeError
@@ -62,34 +52,27 @@ def _number_lists(key, value):
 
 def _platforms(key, value):
     """A chip, or several that run the same model, as a list."""
-    names = [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
-    if not all(isinstance(name, str) for name in names) or value is not None and not names:
+    names = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not names or not all(isinstance(name, str) for name in names):
         raise ValueError(f"Invalid {key} {value!r}, expect the name of a chip, e.g. 'rk3588'!")
     return names
 
 
 def _targets(key, value):
-    targets = {} if value is None else value
-    if not isinstance(targets, dict) or not all(isinstance(text, str) for item in targets.items() for text in item):
+    if not isinstance(value, dict) or not all(isinstance(text, str) for item in value.items() for text in item):
         raise ValueError(f"Invalid {key} {value!r}, expect a dict whose values are 'cpu', 'npu', 'gpu' or 'auto'!")
-    return targets
+    return value
 
 
-def _names(what):
-    """Makes the conversion of a list of texts, each `what`."""
-
-    def names(key, value):
-        texts = [] if value is None else value
-        if isinstance(texts, str) or not hasattr(texts, "__iter__") or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"Invalid {key} {value!r}, expect a list of {what}!")
-        return list(texts)
-
-    return names
+def _names(key, value):
+    if isinstance(value, str) or not hasattr(value, "__iter__") or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"Invalid {key} {value!r}, expect a list of names!")
+    return list(value)
 
 
 def _picture_formats(key, value):
     """One per input; None, '' and 'rgb' leave an input as it is."""
-    texts = [value] if isinstance(value, str) else [] if value is None else value
+    texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, (list, tuple)) or not all(text is None or isinstance(text, str) for text in texts):
         raise ValueError(f"Invalid {key} {value!r}, expect a format like 'nv12' or None per input!")
     return ["" if text is None else text.lower() for text in texts]
@@ -97,13 +80,11 @@ def _picture_formats(key, value):
 
 def _shape_sets(key, value):
     """Lists of ints; a set of a model with one input may leave out the list around its shape."""
-    if value is None:
-        return []
     wrong = ValueError(f"Invalid {key} {value!r}, expect sets of shapes like [[[1,3,224,224]], [[1,3,160,160]]]!")
     is_list = lambda v: isinstance(v, (list, tuple))
-    if not is_list(value) or not value or not all(is_list(s) for s in value):
+    if not is_list(value) or not value or not all(is_list(s) and s for s in value):
         raise wrong
-    sets = [[s] if s and all(isinstance(d, numbers.Integral) for d in s) else list(s) for s in value]
+    sets = [[s] if all(isinstance(d, numbers.Integral) for d in s) else list(s) for s in value]
     if any(
         not is_list(shape) or any(isinstance(d, bool) or not isinstance(d, numbers.Integral) for d in shape)
         for s in sets
@@ -113,83 +94,50 @@ def _shape_sets(key, value):
     return [[[int(d) for d in shape] for shape in s] for s in sets]
 
 
-# How the value of each key becomes a native one.
-KEYS = dict(
-    mean_values=_number_lists,
-    std_values=_number_lists,
-    quantized_dtype=_name,
-    quantized_algorithm=_name,
-    quantized_method=_name,
-    target_platform=_platforms,
-    quant_img_RGB2BGR=_flags,
-    float_dtype=_name,
-    optimization_level=_whole_number,
-    custom_string=_text,
-    remove_weight=_flag,
-    compress_weight=_flag,
-    single_core_mode=_flag,
-    dynamic_input=_shape_sets,
-    model_pruning=_flag,
-    op_target=_targets,
-    quantize_weight=_flag,
-    remove_reshape=_flag,
-    registers=_flag,
-    sparse_infer=_flag,
-    enable_flash_attention=_flag,
-    auto_hybrid_cos_thresh=_number,
-    auto_hybrid_euc_thresh=_number_or_none,
-    disable_rules=_names("rule names"),
-    quantized_hybrid_level=_whole_number,
-    inputs_yuv_fmt=_picture_formats,
+# By what the native table says a key takes.
+_CONVERSIONS = dict(
+    flag=_flag,
+    whole=_whole_number,
+    real=_number,
+    real_or_none=_number,
+    name=_text,
+    text=_text,
+    number_lists=_number_lists,
+    platforms=_platforms,
+    flags=_flags,
+    names=_names,
+    formats=_picture_formats,
+    shape_sets=_shape_sets,
+    targets=_targets,
 )
+_CONVERT = {key: _CONVERSIONS[kind] for key, kind, _ in _openrknn.config_keys()}
+TOOLKIT1_KEYS = [key for key, _, toolkit1 in _openrknn.config_keys() if toolkit1]
+KEYS = [key for key in _CONVERT if key not in TOOLKIT1_KEYS]
+# Of other releases, from the native table too.
+_OLD = {key: now for key, now, _ in _openrknn.old_config_keys()}
 
 
-def _channel_order(key, value):
-    """Toolkit1's '0 1 2#2 1 0', an order per input; the first releases of Toolkit2 had a truth value."""
-    return str(value).lower() if isinstance(value, bool) else _text(key, value)
+def _converted(key, value, conversion):
+    """None is the default value of every key."""
+    return None if value is None else conversion(key, value)
 
 
-TOOLKIT1_KEYS = dict(
-    channel_mean_value=_text,
-    reorder_channel=_channel_order,
-    batch_size=_whole_number,
-    epochs=_whole_number,
-)
-# Of other releases, from the native table: what is legal without an effect, what has another name now, what only Toolkit1 has.
-_OLD = _openrknn.old_config_keys()
-IGNORED = {key for key, now, toolkit1 in _OLD if not now}
-RENAMED = {key: now for key, now, toolkit1 in _OLD if now}
-IGNORED_TOOLKIT1 = {key for key, now, toolkit1 in _OLD if toolkit1}
-
-
-def _is_toolkit1(key, value):
-    """Whether only Toolkit1 has the key; the first releases of Toolkit2 had reorder_channel as a truth value."""
-    return key in IGNORED_TOOLKIT1 or key in TOOLKIT1_KEYS and not (key == "reorder_channel" and isinstance(value, bool))
-
-
-def convert(options, warn):
-    """The native options from the keywords of config(); those of Toolkit2 win over Toolkit1's. Raises ValueError for keys that no
-    release has and for values of the wrong type; `warn(text)` takes remarks."""
-    known = {*KEYS, *TOOLKIT1_KEYS, *RENAMED, *IGNORED}
-    unknown = [key for key in options if key not in known]
+def convert(options):
+    """The native options from the keywords of config(), in the order in which they are set: those of Toolkit2 win over Toolkit1's and
+    over old names. Raises ValueError for keys that no release has and for values of the wrong type."""
+    unknown = [key for key in options if key not in _CONVERT and key not in _OLD]
     if unknown:
-        legal = sorted(known - TOOLKIT1_KEYS.keys() - RENAMED.keys())
+        legal = sorted({*KEYS, *(key for key, now in _OLD.items() if not now)})
         meant = difflib.get_close_matches(unknown[0], legal, n=1)
         hint = f"did you mean {meant[0]!r}?" if meant else f"expect in {legal}!"
         raise ValueError(f"Invalid config key {', '.join(map(repr, unknown))}, {hint}")
     result = {}
-    if any(_is_toolkit1(key, value) for key, value in options.items() if value is not None):
-        result["toolkit1"] = True
-    for key, translate in TOOLKIT1_KEYS.items():
-        if options.get(key) is not None:
-            result[key] = translate(key, options[key])
-    for old, key in RENAMED.items():
-        if old in options and key not in options:
-            result[key] = KEYS[key](old, options[old])
-    for key, value in options.items():
-        converted = KEYS[key](key, value) if key in KEYS else None
-        if converted is not None:
-            result[key] = converted
-    for key in sorted(IGNORED & options.keys()):
-        warn(f"The '{key}' has no effect and is ignored!")
+    for key, now in _OLD.items():
+        if key in options and now not in options:
+            result[key] = _converted(key, options[key], _CONVERT[now] if now else _text)
+    for key in (*TOOLKIT1_KEYS, *KEYS):
+        if key in options:
+            # The first releases of Toolkit2 had reorder_channel as a truth value.
+            is_flag = key == "reorder_channel" and isinstance(options[key], bool)
+            result[key] = _converted(key, options[key], _flag if is_flag else _CONVERT[key])
     return result
