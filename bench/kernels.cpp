@@ -1,11 +1,12 @@
-// Speed of single kernels: the layers listed in bench/shapes in every form this machine can run; products against the
-// machine's own rate of multiply-adds, measured here too; and, where ORKNN_CASES asks for them, operator cases on the simulator.
-// One thread unless ORKNN_THREADS says otherwise.
+// Speed of single kernels: the layers listed in bench/shapes in every form this machine can run; products with their share of
+// what the machine multiplies at best, in registers alone (peak.h), convolutions also of feature maps in blocks (sim/form.h);
+// and, where ORKNN_CASES asks for them, operator cases on the simulator. One thread unless ORKNN_THREADS says otherwise.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "compile/compile.h"
@@ -13,8 +14,10 @@
 #include "ir/text.h"
 #include "op_case.h"
 #include "ops/eval.h"
+#include "peak.h"
 #include "sim/executor.h"
 #include "sim/kernel.h"
+#include "sim/kernels/support/blocked.h"
 #include "sim/kernels/support/cpu.h"
 #include "sim/kernels/support/forms.h"
 #include "sim/kernels/support/int_forms.h"
@@ -24,6 +27,7 @@ using namespace orknn;
 using ir::Dims;
 using ir::TensorData;
 using ir::TensorId;
+using sim::Form;
 using sim::kernels::Isa;
 
 ThreadPool& bench_pool() {
@@ -52,9 +56,22 @@ TensorData filled(DType dtype, Dims dims) {
   return dtype == DType::Float32 ? t : ir::convert(t.view(), dtype);
 }
 
-// Runs one node with its fast kernel, or with the reference kernel where there is none.
+// Multiply-accumulates per second, and what share of the threads' best rate that is.
+void count_macs(benchmark::State& state, Isa isa, DType dtype, double macs) {
+  static std::map<std::pair<Isa, bool>, double> peaks;
+  const auto [place, is_new] = peaks.try_emplace({isa, !is_float(dtype)});
+  if (is_new) place->second = bench::register_peak(isa, !is_float(dtype));
+  state.counters["GMAC/s"] = benchmark::Counter(1e-9 * macs, benchmark::Counter::kIsIterationInvariantRate);
+  if (const double peak = place->second * bench_pool().threads(); peak > 0)
+    state.counters["of_peak"] = benchmark::Counter(macs / peak, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+// Pictures stay in rows: the first layer of a network reads them so.
+constexpr int64_t kPictureChannels = 4;
+
+// Runs one node with its fast kernel, or with the reference kernel where there is none. In blocks there is no reference.
 void measure(benchmark::State& state, Isa isa, const ir::Node& node, const std::vector<TensorData>& inputs,
-             const std::vector<bool>& constant, double macs) {
+             const std::vector<bool>& constant, double macs, Form form = Form::Rows) {
   sim::kernels::set_current_isa(isa);
   std::vector<sim::OperandFacts> facts;
   std::vector<ir::TensorFacts> known;
@@ -72,10 +89,18 @@ void measure(benchmark::State& state, Isa isa, const ir::Node& node, const std::
   const auto inferred = ir::infer_node(node, ops::builtin_ops(), std::move(known));
   if (!inferred) return state.SkipWithError(inferred.status().to_string().c_str());
   const ir::OpDef& def = *ops::builtin_ops().find(node.op);
-  const std::vector<sim::OperandFacts> outputs{{(*inferred)[0].dtype, *ir::to_dims(*(*inferred)[0].shape), nullptr}};
+  const std::vector<sim::OperandFacts> outputs{{(*inferred)[0].dtype, *ir::to_dims(*(*inferred)[0].shape), nullptr, form}};
+  TensorData blocks;
+  if (form == Form::Blocked && facts[0].dims[1] > kPictureChannels) {
+    facts[0].form = form;
+    blocks = TensorData::allocate(DType::UInt8, {sim::blocked_bytes(facts[0].dtype, facts[0].dims)});
+    sim::kernels::to_blocks(inputs[0].view(), blocks.mutable_data(), bench_pool());
+    views[0].data = blocks.data();
+  }
   const sim::KernelQuery query{node, def, facts, outputs};
-  if (macs > 0) state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * macs, benchmark::Counter::kIsIterationInvariantRate);
+  if (macs > 0) count_macs(state, isa, facts[0].dtype, macs);
   const sim::Kernel* kernel = sim::find_kernel(query);
+  if (!kernel && form == Form::Blocked) return state.SkipWithError("no kernel for blocks");
   if (!kernel) {
     for (auto _ : state) benchmark::DoNotOptimize(ops::eval_node(node, ops::builtin_ops(), inputs, bench_pool()).is_ok());
     state.SetLabel("reference");
@@ -83,8 +108,11 @@ void measure(benchmark::State& state, Isa isa, const ir::Node& node, const std::
   }
   std::unique_ptr<const sim::KernelState> prepared;
   if (kernel->prepare) prepared = std::move(*kernel->prepare(query, bench_pool()));
-  TensorData result = TensorData::allocate(outputs[0].dtype, outputs[0].dims);
-  const ir::MutableTensorView out[] = {{result.dtype(), result.dims(), result.mutable_data()}};
+  const auto bytes = form == Form::Blocked
+                         ? sim::blocked_bytes(outputs[0].dtype, outputs[0].dims)
+                         : ir::element_count(outputs[0].dims) * static_cast<int64_t>(dtype_bytes(outputs[0].dtype));
+  TensorData result = TensorData::allocate(DType::UInt8, {bytes});
+  const ir::MutableTensorView out[] = {{outputs[0].dtype, outputs[0].dims, result.mutable_data()}};
   Context context(node, def, views, out);
   for (auto _ : state) {
     const Status status = kernel->run(context, prepared.get());
@@ -95,7 +123,7 @@ void measure(benchmark::State& state, Isa isa, const ir::Node& node, const std::
 
 // A node of these shapes; `constants` of the inputs (the last ones) are weights.
 void run_node(benchmark::State& state, Isa isa, DType dtype, ir::Node node, const std::vector<Dims>& shapes, size_t constants,
-              double macs) {
+              double macs, Form form = Form::Rows) {
   std::vector<TensorData> inputs;
   std::vector<bool> constant;
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -104,7 +132,7 @@ void run_node(benchmark::State& state, Isa isa, DType dtype, ir::Node node, cons
     node.inputs.push_back(TensorId{static_cast<int32_t>(i)});
   }
   node.outputs = {TensorId{100}};
-  measure(state, isa, node, inputs, constant, macs);
+  measure(state, isa, node, inputs, constant, macs, form);
 }
 
 // The only node of a graph; `dtype` in the place of the float inputs' type.
@@ -158,7 +186,7 @@ std::vector<tests::OpCase> wanted_cases() {
   return wanted;
 }
 
-// The matrix core on operands that stay in the first-level cache: what the machine can do at best.
+// The matrix core on operands that stay in the first-level cache.
 void peak(benchmark::State& state, Isa isa) {
   using namespace sim::kernels;
   constexpr int64_t kDepth = 128;
@@ -173,8 +201,7 @@ void peak(benchmark::State& state, Isa isa) {
   g.sum = static_cast<float*>(c.mutable_data());
   g.c = g.sum;
   for (auto _ : state) forms(isa).gemm(g);
-  state.counters["GFLOP/s"] =
-      benchmark::Counter(2e-9 * kPanelRows * kPanelColumns * kDepth, benchmark::Counter::kIsIterationInvariantRate);
+  count_macs(state, isa, DType::Float32, kPanelRows * kPanelColumns * kDepth);
 }
 
 // The same for the core of integer products.
@@ -195,8 +222,7 @@ void int_peak(benchmark::State& state, Isa isa, sim::kernels::Dot dot) {
   t.columns = kIntColumns;
   t.sums = static_cast<int32_t*>(sums.mutable_data());
   for (auto _ : state) int_forms(isa).tile(t);
-  const double macs = static_cast<double>(kIntRows * kIntColumns * kDepth * (dot == Dot::Words ? 2 : 4));
-  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * macs, benchmark::Counter::kIsIterationInvariantRate);
+  count_macs(state, isa, DType::Int8, static_cast<double>(kIntRows * kIntColumns * kDepth * (dot == Dot::Words ? 2 : 4)));
 }
 
 // The output converter of integer layers, with parameters of a usual size.
@@ -286,9 +312,13 @@ void register_all() {
         std::vector<Dims> shapes{{1, in, height, width}, {out, in / groups, k, k}};
         if (!integer) shapes.push_back({out});
         const double macs = static_cast<double>(pixels * out * (in / groups) * k * k);
-        benchmark::RegisterBenchmark(label("conv", row, isa, dtype).c_str(), [=](benchmark::State& s) {
-          run_node(s, isa, dtype, node, shapes, shapes.size() - 1, macs);
-        })->UseRealTime();
+        for (Form form : {Form::Rows, Form::Blocked}) {
+          if (form == Form::Blocked && !sim::can_be_blocked(dtype, shapes[0])) continue;
+          const char* op = form == Form::Blocked ? "blocked_conv" : "conv";
+          benchmark::RegisterBenchmark(label(op, row, isa, dtype).c_str(), [=](benchmark::State& s) {
+            run_node(s, isa, dtype, node, shapes, shapes.size() - 1, macs, form);
+          })->UseRealTime();
+        }
       }
       for (const auto& row : rows("matmul.txt")) {
         const auto n = [&](size_t i) { return static_cast<int64_t>(std::stoll(row[i])); };
