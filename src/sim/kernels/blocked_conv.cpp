@@ -14,9 +14,7 @@ constexpr int64_t kInputBytes = 384 << 10;  // of the input that all weights pas
 constexpr int64_t kLinePixels = 112;        // of a line, where rows have no ends
 constexpr int64_t kTwoRowPixels = 14;       // of two rows that a form computes at once, if it does
 constexpr int64_t kStageBytes = 1 << 15;    // per piece of work
-constexpr int64_t kPanelBytes = kPairPixels * kBlock * 2;
-constexpr int64_t kLineSlack = 16;       // pixels that vectors may write beyond a row of a picture
-constexpr int64_t kPairedChannels = 64;  // from which on products of pixels with themselves are worth it
+constexpr int64_t kLineSlack = 16;          // pixels that vectors may write beyond a row of a picture
 
 // The input as the product reads it: rows of every block, whose columns are divided by their remainders modulo the stride.
 struct Staged {
@@ -33,8 +31,6 @@ struct State : KernelState {
   Staged staged;
   bool flat = false;      // the rows of the result are one
   bool two_rows = false;  // short rows are computed two at a time
-  bool pairs = false;     // sums with half the multiplications (IntForms::blocked_pairs)
-  bool panels = false;    // whose pixels, where no taps differ, lie as they are read: in fours, with all their channels
   std::vector<int32_t> offsets;
   int64_t whole = 0, partial = 0, partial_dwords = 0;
   int64_t together = 1;         // blocks of the result that are computed at once
@@ -73,7 +69,7 @@ int64_t tap_offset(const BlockedConv& c, const Staged& s, int64_t y, int64_t x) 
 
 bool accepts(const KernelQuery& q) {
   const std::optional<BlockedConv> c = BlockedConv::create(q, false);
-  if (!c || !forms_fit(q)) return false;
+  if (!c || !forms_fit(q) || (in_blocks(q.inputs[0]) && c->multiplies_pairs())) return false;
   return c->in_blocks * stage(*c, !in_blocks(q.inputs[0])).block_bytes <= INT32_MAX;
 }
 
@@ -82,7 +78,7 @@ void pack_weights(const KernelQuery& q, State& s, ThreadPool& pool) {
   const Weights weights(q);
   const int64_t per = c.per_dword(), taps = c.window.taps(), in_blocks = s.staged.narrow ? 1 : c.in_blocks,
                 pixel_dwords = s.staged.pixel_bytes / 4, last = in_blocks - 1;
-  std::vector<int64_t> sums(static_cast<size_t>(c.outputs)), products(sums.size());
+  std::vector<int64_t> sums(static_cast<size_t>(c.outputs));
   pool.parallel_for(static_cast<int64_t>(s.starts.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = group * s.together, blocks = std::min(s.together, c.out_blocks - first);
@@ -95,10 +91,8 @@ void pack_weights(const KernelQuery& q, State& s, ThreadPool& pool) {
             for (int64_t j = 0; j < per; ++j) {
               const int64_t channel = block * kBlock + d * per + j;
               if (output >= c.outputs || channel >= c.channels) continue;
-              const int64_t value = weights.at(output, channel, tap), other = channel + per;
+              const int64_t value = weights.at(output, channel, tap);
               sums[static_cast<size_t>(output)] += value;
-              if (d % 2 == 0 && d + 1 < dwords && other < c.channels)
-                products[static_cast<size_t>(output)] += value * weights.at(output, other, tap);
               packed |= per == 2 ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j)
                                  : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
             }
@@ -112,7 +106,6 @@ void pack_weights(const KernelQuery& q, State& s, ThreadPool& pool) {
     }
   });
   c.fold_zero_point(sums);
-  if (s.pairs) c.subtract_from_bias(products);
 }
 
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool& pool) {
@@ -124,9 +117,6 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   s->flat = v.kernel[1] == 1 && v.kernel[2] == 1 && v.stride[1] == 1 && v.stride[2] == 1 && !v.padded();
   s->two_rows = !s->flat && !s->staged.narrow && 2 * v.out[2] <= kTwoRowPixels && v.out[1] > 1 &&
                 int_forms(c.isa).blocked_pixels == kTwoRowPixels;
-  s->pairs = c.dot == Dot::Words && !s->staged.narrow && c.channels >= kPairedChannels && c.outputs >= kPairedChannels &&
-             int_forms(c.isa).blocked_pairs;
-  s->panels = s->pairs && s->flat;
   const int64_t in_blocks = s->staged.narrow ? 1 : c.in_blocks, pixel_dwords = s->staged.pixel_bytes / 4, taps = v.taps();
   const int64_t last_dwords = divide_up(c.channels - (in_blocks - 1) * kBlock, c.per_dword());
   if (last_dwords < pixel_dwords) {
@@ -139,8 +129,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
       for (int64_t x = 0; x < v.kernel[2]; ++x)
         for (int64_t block = 0; block < in_blocks; ++block)
           if ((s->partial > 0 && block == in_blocks - 1) == (pass == 1))
-            s->offsets.push_back(static_cast<int32_t>(
-                s->panels ? block * kPanelBytes : block * s->staged.block_bytes + tap_offset(c, s->staged, y, x)));
+            s->offsets.push_back(static_cast<int32_t>(block * s->staged.block_bytes + tap_offset(c, s->staged, y, x)));
   const int64_t depth = s->whole * pixel_dwords + s->partial * s->partial_dwords;
   s->together = int_forms(c.isa).blocked_blocks;
   for (int64_t block = 0; block < c.out_blocks; block += s->together) s->starts.push_back(block * kBlock * depth);
@@ -239,10 +228,7 @@ Status run(KernelContext& context, const KernelState* state) {
   const int64_t threads = context.pool.threads(), in_blocks = g.narrow ? 1 : c.in_blocks;
   // Of pictures, a row before it is divided.
   const int64_t line_bytes = g.narrow ? divide_up(2 * (g.columns + kLineSlack) * 4, int64_t{64}) * 64 : 0, slack = 128;
-  const int64_t panels = s.panels ? divide_up(v.out_size(), kPairPixels) : 0, panel_bytes = in_blocks * kPanelBytes;
-  const int64_t staged_bytes = s.panels   ? panels * panel_bytes
-                               : g.copies ? divide_up(in_blocks * g.block_bytes + slack, 64) * 64
-                                          : 0;
+  const int64_t staged_bytes = g.copies ? divide_up(in_blocks * g.block_bytes + slack, 64) * 64 : 0;
   const int64_t out_size = v.out_size(), out_image = c.out_blocks * kBlock * out_size;
   const int64_t in_image = (g.narrow ? c.channels : c.in_blocks * kBlock) * v.in_size();
   const auto* addend = c.output.has_addend ? static_cast<const uint8_t*>(context.inputs[c.output.addend_slot].data) : nullptr;
@@ -259,8 +245,7 @@ Status run(KernelContext& context, const KernelState* state) {
     if (divide_up(lines, chunk) < wanted) group_chunk = std::max<int64_t>(1, groups * divide_up(lines, chunk) / wanted);
   }
   const int64_t chunks = divide_up(lines, chunk), group_chunks = divide_up(groups, group_chunk);
-  const int64_t pairs_bytes = s.pairs ? divide_up(chunk * line * 4, int64_t{64}) * 64 : 0;
-  const int64_t worker_bytes = line_bytes + pairs_bytes, bytes = staged_bytes + threads * worker_bytes;
+  const int64_t bytes = staged_bytes + threads * line_bytes;
   std::byte* scratch = g.copies ? context.scratch(static_cast<size_t>(bytes)) : nullptr;
   if (g.copies && !scratch) return out_of_scratch(bytes);
   const int64_t rows_per_job = std::clamp<int64_t>(kStageBytes / std::max<int64_t>(g.row_bytes, 1), 1,
@@ -269,19 +254,10 @@ Status run(KernelContext& context, const KernelState* state) {
 
   for (int64_t image = 0; image < context.outputs[0].dims[0]; ++image) {
     const uint8_t* x = static_cast<const uint8_t*>(context.inputs[0].data) + image * in_image;
-    if (s.panels) {
-      const int64_t per_job = std::max<int64_t>(kStageBytes / panel_bytes, 1);
-      for_each_job(context.pool, divide_up(panels, per_job), [&](int64_t job, int64_t) {
-        for (int64_t i = job * per_job; i < std::min((job + 1) * per_job, panels); ++i)
-          for (int64_t block = 0; block < in_blocks; ++block)
-            f.widen_bytes(x + (block * v.in_size() + i * kPairPixels) * kBlock,
-                          std::min(kPairPixels, v.in_size() - i * kPairPixels) * kBlock,
-                          reinterpret_cast<int16_t*>(scratch + i * panel_bytes + block * kPanelBytes));
-      });
-    } else if (g.copies) {
+    if (g.copies) {
       for_each_job(context.pool, in_blocks * row_jobs, [&](int64_t job, int64_t worker) {
         const int64_t block = job % in_blocks, first = job / in_blocks * rows_per_job;
-        auto* line = reinterpret_cast<int32_t*>(scratch + staged_bytes + worker * worker_bytes);
+        auto* line = reinterpret_cast<int32_t*>(scratch + staged_bytes + worker * line_bytes);
         for (int64_t row = first; row < std::min(first + rows_per_job, g.rows); ++row) {
           std::byte* to = scratch + block * g.block_bytes + row * g.row_bytes;
           if (!is_read(v, row)) continue;
@@ -293,7 +269,7 @@ Status run(KernelContext& context, const KernelState* state) {
       });
     }
     const auto* from = g.copies ? reinterpret_cast<const uint8_t*>(scratch) : x;
-    for_each_job(context.pool, chunks * group_chunks, [&](int64_t job, int64_t worker) {
+    for_each_job(context.pool, chunks * group_chunks, [&](int64_t job, int64_t) {
       const int64_t first_line = job / group_chunks * chunk, first_group = job % group_chunks * group_chunk,
                     last_line = std::min(first_line + chunk, lines);
       BlockedProduct p;
@@ -306,18 +282,6 @@ Status run(KernelContext& context, const KernelState* state) {
       p.partial_dwords = s.partial_dwords;
       p.is_float_enough = c.output.is_float_enough;
       p.y_block = out_size * kBlock;
-      if (s.panels) p.panel_bytes = panel_bytes;
-      const auto place_line = [&](int64_t i) {
-        p.x = from + (s.panels ? i * line / kPairPixels * panel_bytes
-                      : s.flat ? i * line * g.pixel_bytes
-                               : i * line_rows * v.stride[1] * g.row_bytes);
-        p.pixels = std::min(line, out_size - i * line);
-      };
-      auto* pairs = s.pairs ? reinterpret_cast<int32_t*>(scratch + staged_bytes + worker * worker_bytes + line_bytes) : nullptr;
-      for (int64_t i = first_line; pairs && i < last_line; ++i) {
-        place_line(i);
-        f.blocked_pairs(p, pairs + (i - first_line) * line);
-      }
       for (int64_t group = first_group; group < std::min(first_group + group_chunk, groups); ++group) {
         const int64_t block = group * s.together;
         p.blocks = std::min(s.together, c.out_blocks - block);
@@ -325,9 +289,9 @@ Status run(KernelContext& context, const KernelState* state) {
         p.to = s.converters.data() + block;
         for (int64_t i = first_line; i < last_line; ++i) {
           const int64_t place = image * out_image + block * p.y_block + i * line * kBlock;
-          place_line(i);
+          p.x = from + (s.flat ? i * line * g.pixel_bytes : i * line_rows * v.stride[1] * g.row_bytes);
+          p.pixels = std::min(line, out_size - i * line);
           p.row_bytes = s.two_rows && p.pixels == line ? v.stride[1] * g.row_bytes : 0;
-          p.pairs = pairs ? pairs + (i - first_line) * line : nullptr;
           p.y = static_cast<uint8_t*>(context.outputs[0].data) + place;
           p.addend = addend ? addend + place : nullptr;
           f.blocked_product(p);

@@ -85,6 +85,11 @@ std::optional<BlockedConv> BlockedConv::create(const KernelQuery& q, bool depthw
   return c;
 }
 
+bool BlockedConv::multiplies_pairs() const {
+  constexpr int64_t kLeastDepth = 48, kLeastOutputs = 24;
+  return dot == Dot::Words && int_forms(isa).blocked_panel && channels * window.taps() >= kLeastDepth && outputs >= kLeastOutputs;
+}
+
 Weights::Weights(const KernelQuery& q)
     : data_(static_cast<const uint8_t*>(q.inputs[1].constant->data())),
       is_signed_(q.inputs[1].dtype == DType::Int8),

@@ -50,6 +50,8 @@ struct BlockedConv {
   OutputPlan output;   // its bias has what the zero point adds
 
   int64_t per_dword() const { return dot == Dot::Words ? 2 : 4; }
+  // Whether gathering the pixels for sums of pairs (IntForms::blocked_panel) is worth it.
+  bool multiplies_pairs() const;
   // Nothing for nodes that are not such a convolution. `depthwise`: every output channel reads the input channel of its number.
   static std::optional<BlockedConv> create(const KernelQuery& query, bool depthwise);
   // Takes the zero point of the data out of the bias of every output channel; `sums` are those of its weights.

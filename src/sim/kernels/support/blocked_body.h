@@ -286,35 +286,56 @@ ORKNN_SIMD void blocked_product_with(const BlockedProduct& p) {
 #if defined(ORKNN_INT_PAIRS)
 static_assert(kParts == 2 && kProductBlocks == 1);
 
-static void blocked_pairs(const BlockedProduct& p, int32_t* products) {
-  for (int64_t i = 0; i < p.pixels; ++i) {
-    const uint8_t* x = p.x + i / kPairPixels * p.panel_bytes + i % kPairPixels * kBlock * 2;
-    I32 sum = zero32();
-    for (int64_t k = 0; k < p.whole; ++k) sum = add(sum, products_of_pairs(load32(x + p.offsets[k])));
-    for (int64_t k = p.whole; k < p.whole + p.partial; ++k)
-      sum = add(sum, products_of_pairs(first_lanes(load32(x + p.offsets[k]), p.partial_dwords / 2 * 2)));
-    alignas(32) uint32_t lanes[kLanes];
-    store32(reinterpret_cast<int32_t*>(lanes), sum);
-    uint32_t total = 0;
-    ORKNN_UNROLL for (int j = 0; j < kLanes; ++j) total += lanes[j];
-    products[i] = static_cast<int32_t>(total);
+static void blocked_panel(const BlockedPanel& p) {
+  I32 sum[kPairPixels];
+  ORKNN_UNROLL for (int i = 0; i < kPairPixels; ++i) sum[i] = zero32();
+  const uint8_t* x[kPairPixels];
+  int64_t step[kPairPixels];
+  ORKNN_UNROLL for (int i = 0; i < kPairPixels; ++i) {
+    x[i] = p.x[i];
+    step[i] = p.block_bytes[i];
   }
+  int16_t* y = p.y;
+  for (int64_t block = 0; block < p.whole; ++block, y += kPairPixels * kBlock)
+    ORKNN_UNROLL for (int i = 0; i < kPairPixels; ++i) {
+      const I32 words = words_of_pixel(x[i]);
+      x[i] += step[i];
+      store32(reinterpret_cast<int32_t*>(y + i * kBlock), words);
+      sum[i] = add(sum[i], products_of_pairs(words));
+    }
+  if (p.partial_dwords > 0) ORKNN_UNROLL for (int i = 0; i < kPairPixels; ++i) {
+      const I32 words = words_of_pixel(x[i]);
+      store32(reinterpret_cast<int32_t*>(p.partial_y + i * kBlock), words);
+      sum[i] = add(sum[i], products_of_pairs(first_lanes(words, p.partial_dwords / 2 * 2)));
+    }
+  add_totals(sum, p.products);
 }
 
-// kPairPixels pixels from `first` on, of which those that are not there are read and come to nothing.
-ORKNN_SIMD void sum_pairs(const BlockedProduct& p, int64_t first, int32_t* sums) {
+constexpr int64_t kPairPieces = 16;  // whose weights stay in the first-level cache while some pixels pass by
+
+// Adds pieces [piece, piece + pieces) to the sums of the panel `first` is in, which begin with the bias; the last whole ones are
+// followed by all partial ones.
+ORKNN_SIMD void sum_pairs(const BlockedProduct& p, int64_t first, int64_t piece, int64_t pieces, int32_t* sums) {
   I32 sum[2 * kPairPixels];
-  ORKNN_UNROLL for (int i = 0; i < kPairPixels; ++i) {
-    const I32 less = all32(p.pairs[first + i < p.pixels ? first + i : p.pixels - 1]);
-    ORKNN_UNROLL for (int j = 0; j < kParts; ++j) sum[i * kParts + j] = subtract(load32(p.to->bias + j * kLanes), less);
+  if (piece == 0) {
+    const I32 low = load32(p.to->bias), high = load32(p.to->bias + kLanes);
+    ORKNN_UNROLL for (int i = 0; i < kPairPixels; ++i) {
+      const I32 less = all32(p.pairs[first + i]);
+      sum[i * kParts] = subtract(low, less);
+      sum[i * kParts + 1] = subtract(high, less);
+    }
+  } else {
+    ORKNN_UNROLL for (int j = 0; j < 2 * kPairPixels; ++j) sum[j] = load32(sums + j * kLanes);
   }
-  const uint8_t* x = p.x + first / kPairPixels * p.panel_bytes;
-  const int32_t* weights = p.weights;
-  add_whole_pairs(x, p.offsets, p.whole, weights, sum);
-  for (int64_t k = p.whole; k < p.whole + p.partial; ++k) {
-    add_pairs(x + p.offsets[k], p.partial_dwords / 2, weights, sum);
+  const uint8_t* x = p.x + first / kPairPixels * p.panel_bytes + piece * kPanelPieceBytes;
+  const int32_t* weights = p.weights + piece * kBlock * kBlock / 2;
+  // The weights that come next follow these; each of eight panels asks for an eighth of them.
+  const int64_t next_weights = pieces * kBlock * kBlock * 2 + first / kPairPixels % 8 * 64;
+  if (pieces > 0) add_whole_pairs(x, p.panel_bytes, weights, next_weights, pieces, sum);
+  for (int64_t k = piece + pieces == p.whole ? 0 : p.partial; k < p.partial; ++k, x += kPanelPieceBytes) {
+    const uint8_t* from = x;
+    if (p.partial_dwords > 1) add_pairs(from, weights, p.partial_dwords / 2, sum);
     if (p.partial_dwords % 2 == 0) continue;
-    const uint8_t* from = x + p.offsets[k] + (p.partial_dwords - 1) * 4;
     ORKNN_UNROLL for (int i = 0; i < kPairPixels; ++i) {
       int32_t dword;
       std::memcpy(&dword, from + i * kBlock * 2, 4);
@@ -326,12 +347,18 @@ ORKNN_SIMD void sum_pairs(const BlockedProduct& p, int64_t first, int32_t* sums)
   ORKNN_UNROLL for (int j = 0; j < 2 * kPairPixels; ++j) store32(sums + j * kLanes, sum[j]);
 }
 
-static void product_of_pairs(const BlockedProduct& p) {
+static void product_of_pairs(const BlockedProduct& given) {
+  const BlockedProduct p = given;
   constexpr int64_t kChunk = 8 * kPairPixels;
   alignas(64) int32_t sums[kChunk * kBlock];
   for (int64_t done = 0; done < p.pixels; done += kChunk) {
     const int64_t count = p.pixels - done < kChunk ? p.pixels - done : kChunk;
-    for (int64_t at = 0; at < count; at += kPairPixels) sum_pairs(p, done + at, sums + at * kBlock);
+    int64_t piece = 0;
+    do {
+      const int64_t pieces = p.whole - piece < kPairPieces ? p.whole - piece : kPairPieces;
+      for (int64_t at = 0; at < count; at += kPairPixels) sum_pairs(p, done + at, piece, pieces, sums + at * kBlock);
+      piece += pieces;
+    } while (piece < p.whole);
     blocked_convert(*p.to, p.is_float_enough, sums, count, p.addend ? p.addend + done * kBlock : nullptr, p.y + done * kBlock);
   }
 }

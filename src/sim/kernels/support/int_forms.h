@@ -167,7 +167,8 @@ struct IntSoftmax {
   void* y = nullptr;
 };
 
-constexpr int64_t kPairPixels = 4;  // that sums of pairs (IntForms::blocked_pairs) read at once
+constexpr int64_t kPairPixels = 4;                              // that sums of pairs (IntForms::blocked_panel) read at once
+constexpr int64_t kPanelPieceBytes = kPairPixels * kBlock * 2;  // of one piece of depth: [pixel][kBlock] words
 
 // Pixels in blocks of kBlock channels (sim/form.h): sums of dot products over the depth and the output converter. Depth comes in
 // pieces: the channels of one pixel that lie next to each other, at one tap of the kernel.
@@ -185,11 +186,23 @@ struct BlockedProduct {
   const IntConvert* to = nullptr;    // per block, with parameters by column
   bool is_float_enough = true;       // otherwise by the stages alone
   int64_t pixels = 0;
-  int64_t panel_bytes = kPairPixels * kBlock * 2;  // of pairs: from four pixels to the next four
-  const int32_t* pairs = nullptr;                  // per pixel, of IntForms::blocked_pairs; nullptr = ordinary sums of products
-  uint8_t* y = nullptr;                            // of the first block
-  const uint8_t* addend = nullptr;                 // laid out as y
-  int64_t y_block = 0;                             // bytes from block to block
+  // Sums of pairs (IntForms::blocked_panel), of one block: the products of the pixels, as many as their panels have; nullptr =
+  // ordinary sums of products. Panels are `panel_bytes` apart, their pieces follow each other, there are no offsets.
+  const int32_t* pairs = nullptr;
+  int64_t panel_bytes = 0;
+  uint8_t* y = nullptr;             // of the first block
+  const uint8_t* addend = nullptr;  // laid out as y
+  int64_t y_block = 0;              // bytes from block to block
+};
+
+// What kPairPixels pixels read at one tap of the kernel, to be multiplied in pairs: their channels as words.
+struct BlockedPanel {
+  const uint8_t* x[kPairPixels] = {};
+  int64_t block_bytes[kPairPixels] = {};  // from block to block of each
+  int64_t whole = 0, partial_dwords = 0;  // blocks of all channels, then dwords of one more
+  int16_t* y = nullptr;                   // [block][pixel][kBlock]
+  int16_t* partial_y = nullptr;           // [pixel][kBlock] of the last block, where it is partial
+  int32_t* products = nullptr;            // of each pixel, which those of this tap are added to
 };
 
 // Rows of a depthwise convolution of one block, whose pixels have become dwords of the neighbours that a row of the kernel
@@ -271,11 +284,10 @@ struct IntForms {
   void (*lookup)(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count);
   int64_t blocked_blocks, blocked_pixels;  // that a product computes at once
   void (*blocked_product)(const BlockedProduct& product);
-  // Products of pixels with themselves, for sums with half the multiplications: of every two dwords of a piece that follow each
-  // other, i and j, x[i] * w[i] + x[j] * w[j] = (x[i] + w[j]) * (x[j] + w[i]) - x[i] * x[j] - w[i] * w[j]. The last product is in
-  // the bias, this gives the sum of the second. Words only, not narrow; the product then reads three pixels more. nullptr where
-  // that is not faster.
-  void (*blocked_pairs)(const BlockedProduct& product, int32_t* products);
+  // Gathers pixels for sums with half the multiplications: of every two dwords of a piece that follow each other, i and j,
+  // x[i] * w[i] + x[j] * w[j] = (x[i] + w[j]) * (x[j] + w[i]) - x[i] * x[j] - w[i] * w[j]. The last product is in the bias, this
+  // gives the sum of the second. nullptr where that is not faster.
+  void (*blocked_panel)(const BlockedPanel& panel);
   void (*blocked_depthwise)(const BlockedDepthwise& rows);
   // Pixels of a block as dwords: four neighbours as bytes, which get data_flip, or two as words, beginning with every `stride`th
   // pixel. Reads them all.

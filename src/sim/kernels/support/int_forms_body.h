@@ -819,9 +819,9 @@ const IntForms kIntForms = {
     .blocked_pixels = kBlockPixels,
     .blocked_product = blocked_product,
 #if defined(ORKNN_INT_PAIRS)
-    .blocked_pairs = blocked_pairs,
+    .blocked_panel = blocked_panel,
 #else
-    .blocked_pairs = nullptr,
+    .blocked_panel = nullptr,
 #endif
     .blocked_depthwise = blocked_depthwise,
     .blocked_taps = blocked_taps,

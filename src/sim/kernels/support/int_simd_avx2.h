@@ -72,60 +72,58 @@ ORKNN_SIMD void load_taps(const uint8_t* from, I32 (&to)[2]) {
   to[1].v = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b));
 }
 
-// Four pixels by two vectors of sums, as IntForms::blocked_pairs says: (x[i] + w[j]) * (x[j] + w[i]) where i and j are the dwords
-// of a pair. Weights are read on from one piece to the next. Two additions in the place of
-// a product: all four vector pipes of a core are busy, where products alone would wait for two of them. The registers are full,
-// and compilers move sums to memory rather than keep the loads where they are used: hence the instructions themselves.
+// Four pixels by two vectors of sums, as IntForms::blocked_panel says: (x[i] + w[j]) * (x[j] + w[i]) where i and j are the dwords
+// of a pair. Pixels and weights are read on from one piece to the next. Two additions in the place of a product: all four vector
+// pipes of a core are busy, where products alone would wait for two of them. The registers are full, and compilers move sums to
+// memory rather than keep the loads where they are used: hence the instructions themselves.
 #define ORKNN_INT_PAIRS
 static_assert(kPairPixels == 4);
-#define ORKNN_PAIR_PIXEL(at, weights, first, second) \
-  "vpbroadcastd " at                                 \
-  "(%[x]), %%ymm8\n"                                 \
-  "vpbroadcastd 4+" at                               \
-  "(%[x]), %%ymm9\n"                                 \
-  "vpaddw %%ymm12, %%ymm8, %%ymm10\n"                \
-  "vpaddw %%ymm14, %%ymm9, %%ymm11\n"                \
-  "vpmaddwd %%ymm11, %%ymm10, %%ymm10\n"             \
-  "vpaddd %%ymm10, %[" first "], %[" first           \
-  "]\n"                                              \
-  "vpaddw %%ymm13, %%ymm8, %%ymm8\n"                 \
-  "vpaddw 32+" weights                               \
-  "(%[weights]), %%ymm9, %%ymm9\n"                   \
-  "vpmaddwd %%ymm9, %%ymm8, %%ymm8\n"                \
+#define ORKNN_PAIR_PIXEL(at, first, second) \
+  "vpbroadcastd " at                        \
+  "(%[x]), %%ymm8\n"                        \
+  "vpbroadcastd 4+" at                      \
+  "(%[x]), %%ymm9\n"                        \
+  "vpaddw %%ymm12, %%ymm8, %%ymm10\n"       \
+  "vpaddw %%ymm14, %%ymm9, %%ymm11\n"       \
+  "vpmaddwd %%ymm11, %%ymm10, %%ymm10\n"    \
+  "vpaddd %%ymm10, %[" first "], %[" first  \
+  "]\n"                                     \
+  "vpaddw %%ymm13, %%ymm8, %%ymm8\n"        \
+  "vpaddw %%ymm15, %%ymm9, %%ymm9\n"        \
+  "vpmaddwd %%ymm9, %%ymm8, %%ymm8\n"       \
   "vpaddd %%ymm8, %[" second "], %[" second "]\n"
-#define ORKNN_PAIR(at, weights)                                                                       \
-  "vmovdqu 64+" weights                                                                               \
-  "(%[weights]), %%ymm12\n"                                                                           \
-  "vmovdqu 96+" weights                                                                               \
-  "(%[weights]), %%ymm13\n"                                                                           \
-  "vmovdqu " weights "(%[weights]), %%ymm14\n" ORKNN_PAIR_PIXEL("0+" at, weights, "a0", "b0")         \
-      ORKNN_PAIR_PIXEL("32+" at, weights, "a1", "b1") ORKNN_PAIR_PIXEL("64+" at, weights, "a2", "b2") \
-          ORKNN_PAIR_PIXEL("96+" at, weights, "a3", "b3")
+#define ORKNN_PAIR(at, weights)                                                                                                \
+  "vmovdqu 64+" weights                                                                                                        \
+  "(%[weights]), %%ymm12\n"                                                                                                    \
+  "vmovdqu 96+" weights                                                                                                        \
+  "(%[weights]), %%ymm13\n"                                                                                                    \
+  "vmovdqu " weights                                                                                                           \
+  "(%[weights]), %%ymm14\n"                                                                                                    \
+  "vmovdqu 32+" weights "(%[weights]), %%ymm15\n" ORKNN_PAIR_PIXEL("0+" at, "a0", "b0") ORKNN_PAIR_PIXEL("32+" at, "a1", "b1") \
+      ORKNN_PAIR_PIXEL("64+" at, "a2", "b2") ORKNN_PAIR_PIXEL("96+" at, "a3", "b3")
 #define ORKNN_PAIR_SUMS                                                                                                         \
   [a0] "+x"(sum[0].v), [b0] "+x"(sum[1].v), [a1] "+x"(sum[2].v), [b1] "+x"(sum[3].v), [a2] "+x"(sum[4].v), [b2] "+x"(sum[5].v), \
       [a3] "+x"(sum[6].v), [b3] "+x"(sum[7].v)
-#define ORKNN_PAIR_CLOBBERS "ymm8", "ymm9", "ymm10", "ymm11", "ymm12", "ymm13", "ymm14", "cc", "memory"
-// Pieces of four pairs.
-ORKNN_SIMD void add_whole_pairs(const uint8_t* pixels, const int32_t* offsets, int64_t pieces, const int32_t*& weights,
+#define ORKNN_PAIR_CLOBBERS "ymm8", "ymm9", "ymm10", "ymm11", "ymm12", "ymm13", "ymm14", "ymm15", "cc", "memory"
+// Pieces of four pairs. A line of weights per piece and the pixels that come next are brought nearer, so many bytes further on.
+ORKNN_SIMD void add_whole_pairs(const uint8_t*& x, int64_t next, const int32_t*& weights, int64_t next_weights, int64_t pieces,
                                 I32 (&sum)[2 * kPairPixels]) {
-  if (pieces == 0) return;
-  const uint8_t* x;
   asm volatile(
       "1:\n"
-      "movslq (%[offsets]), %[x]\n"
-      "add %[pixels], %[x]\n"
-      "add $4, %[offsets]\n"  //
+      "prefetcht1 (%[weights], %[next_weights])\n"
+      "prefetcht0 (%[x], %[next])\n"
+      "prefetcht0 64(%[x], %[next])\n"  //
       ORKNN_PAIR("0", "0") ORKNN_PAIR("8", "128") ORKNN_PAIR("16", "256") ORKNN_PAIR("24", "384")
+      "sub $-128, %[x]\n"
       "add $512, %[weights]\n"
       "dec %[pieces]\n"
       "jnz 1b\n"
-      : ORKNN_PAIR_SUMS, [x] "=&r"(x), [offsets] "+r"(offsets), [weights] "+r"(weights), [pieces] "+r"(pieces)
-      : [pixels] "r"(pixels)
+      : ORKNN_PAIR_SUMS, [x] "+r"(x), [weights] "+r"(weights), [pieces] "+r"(pieces)
+      : [next] "r"(next), [next_weights] "r"(next_weights)
       : ORKNN_PAIR_CLOBBERS);
 }
 // The first pairs of one piece.
-ORKNN_SIMD void add_pairs(const uint8_t* x, int64_t pairs, const int32_t*& weights, I32 (&sum)[2 * kPairPixels]) {
-  if (pairs == 0) return;
+ORKNN_SIMD void add_pairs(const uint8_t*& x, const int32_t*& weights, int64_t pairs, I32 (&sum)[2 * kPairPixels]) {
   asm volatile(
       "1:\n"  //
       ORKNN_PAIR("0", "0")
@@ -141,11 +139,23 @@ ORKNN_SIMD void add_pairs(const uint8_t* x, int64_t pairs, const int32_t*& weigh
 #undef ORKNN_PAIR
 #undef ORKNN_PAIR_SUMS
 #undef ORKNN_PAIR_CLOBBERS
+// The channels of a pixel as words.
+ORKNN_SIMD I32 words_of_pixel(const uint8_t* from) {
+  return {_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)))};
+}
 // The products of the pairs of eight dwords, in four lanes.
 ORKNN_SIMD I32 products_of_pairs(I32 v) { return {_mm256_madd_epi16(v.v, _mm256_srli_epi64(v.v, 32))}; }
 ORKNN_SIMD I32 first_lanes(I32 v, int64_t count) {
   const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return {_mm256_and_si256(v.v, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(count)), lanes))};
+}
+
+// Adds the total of every vector to one number.
+ORKNN_SIMD void add_totals(const I32 (&v)[4], int32_t* to) {
+  const __m256i two = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0].v, v[1].v), _mm256_hadd_epi32(v[2].v, v[3].v));
+  const __m128i total = _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+  auto* place = reinterpret_cast<__m128i*>(to);
+  _mm_storeu_si128(place, _mm_add_epi32(_mm_loadu_si128(place), total));
 }
 
 // Half a vector of doubles, in which the stages of the converter are exact.
