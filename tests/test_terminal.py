@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -13,10 +14,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from rknn.api import RKNN
+from rknn.api.reports import fitted
 
 PROGRAM = pathlib.Path(sys.executable).parent / "openrknn"
 LONG = "backbone/stage_4/residual_block_2/convolution_with_a_long_name/output"
-ESCAPE = "\x1b[31mred"
+ESCAPE = "\x1b[31mred\nE build: all is lost\u202e"
+CONTROL = re.compile("[\x1b\u202e]|^E build: all is lost", re.MULTILINE)
 
 
 def save_model(path, name):
@@ -77,7 +80,15 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize("arguments", [*TABLES, "run {m} -t rk3588 --layers", "compare {m} {m} --images {f}/samples"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *TABLES,
+        "run {m} -t rk3588 --layers",
+        "compare {m} {m} --images {f}/samples",
+        "analyse {m} -t rk3588 --dataset {f}/list.txt",
+    ],
+)
 def test_lines_fit_the_terminal(arguments, folder, openrknn):
     words = arguments.format(m=folder / "long.onnx", f=folder).split()
     text = on_terminal(*words)
@@ -97,7 +108,7 @@ COMMANDS = [
     "profile {m} --platform rk3588 --layers",
     "profile {m}",
     "convert {m} -o {f}/e.rknn -t rk3588 --dump-after drop_identity",
-    "run {m} -t rk3588 --input {f}/nowhere.npy",
+    "run {m} -t rk3588 --input {f}/list.txt",
     "convert {m} -o {f}/e.rknn -t rk3588 --outputs nothing",
     "convert {m} -o {f}/e.rknn -t rk3588 --op-target nothing=cpu",
 ]
@@ -106,8 +117,8 @@ COMMANDS = [
 @pytest.mark.parametrize("arguments", COMMANDS)
 def test_names_cannot_control_the_terminal(arguments, folder):
     words = arguments.format(m=folder / "escape.onnx", f=folder).split()
-    done = subprocess.run([PROGRAM, *words], capture_output=True)
-    assert b"\x1b" not in done.stdout + done.stderr
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
+    assert not CONTROL.search(done.stdout) and not CONTROL.search(done.stderr)
 
 
 def test_names_in_python_cannot_control_the_terminal(folder, capfd):
@@ -119,11 +130,30 @@ def test_names_in_python_cannot_control_the_terminal(folder, capfd):
     rknn.eval_perf()
     rknn.eval_memory()
     assert rknn.accuracy_analysis([str(folder / "0.npy")], output_dir=None) == 0
-    with pytest.raises(ValueError) as problem:
-        rknn.inference([np.zeros((1, 5, 5, 3), np.float32)])
+    assert rknn.export_rknn(str(folder / "escape.rknn")) == 0
     assert rknn.load_onnx(str(folder / "escape.onnx"), outputs=[ESCAPE + "/nothing"]) == -1
-    said = capfd.readouterr()
-    assert "\x1b" not in said.out + said.err + str(problem.value)
+    assert rknn.load_onnx(str(folder / "escape.onnx"), outputs=[ESCAPE + "/c"]) == 0, "the model's own name"
+    assert rknn.load_rknn(str(folder / "escape.rknn")) == 0 and rknn.init_runtime() == 0
+    with pytest.raises(ValueError) as problem:
+        rknn.inference(["a.png"])
+    assert "red" in str(problem.value)
+    for text in (str(problem.value), *capfd.readouterr()):
+        assert not CONTROL.search(text)
+
+
+def test_performance_fits_the_terminal(folder):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(str(folder / "long.onnx")) == 0 and rknn.build(do_quantization=False) == 0
+    assert rknn.init_runtime(perf_debug=True) == 0
+    text = rknn.eval_perf(is_print=False)
+    assert max(map(len, text.splitlines())) > 150, "programs read the whole table"
+    for width in (80, 120):
+        lines = fitted(text, width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert any("…" in line for line in lines) and any(line.startswith("(no room for: ") for line in lines)
+        assert sum("NPU" in line for line in lines) >= 2, "the layers"
+    assert fitted(text, 300) == text
 
 
 def test_a_closed_stdout_is_an_error():
@@ -154,7 +184,9 @@ def test_a_full_pipe_stops_no_program():
 
 @pytest.mark.parametrize("command", ["", *"convert quantize analyse compare run info profile platforms passes ops".split()])
 def test_help_has_examples_and_defaults(command, openrknn):
-    text = openrknn(*command.split(), "--help").stdout
+    whole = openrknn(*command.split(), "--help").stdout
+    assert max(map(len, whole.splitlines())) <= 80
+    text = re.sub(r"(?<!:)( \\)?\n +", " ", whole)  # as if nothing were wrapped
     assert "Examples:\n  openrknn " + command in text
     if command in ("convert", "quantize", "analyse", "run", "info", "profile", "compare"):
         assert "rk3566 by default" in text and "onnx, " in text and "tflite" in text

@@ -588,10 +588,10 @@ NB_MODULE(_openrknn, m) {
                     }();
                     return take(std::move(builder));
                   })
-      // The table with and without colours, and whether a tensor could not be a file name.
+      // The table, for a terminal of `width` > 0 characters with colours, and whether a tensor could not be a file name.
       .def("accuracy_analysis",
            [](const toolkit::Builder& b, const std::vector<Path>& inputs, const Path& output_dir, const std::string& target,
-              const std::string& device, bool write_errors, bool as_npy) {
+              const std::string& device, bool write_errors, bool as_npy, size_t width) {
              toolkit::AccuracyOptions options;
              options.inputs.assign(inputs.begin(), inputs.end());
              options.output_dir = output_dir.string();
@@ -607,10 +607,8 @@ NB_MODULE(_openrknn, m) {
              bool renamed = false;
              for (const auto& [name, file] : report->files) renamed |= name != file;
              const bool old = b.is_toolkit1();
-             const auto table = [&](bool colours) {
-               return to_utf8(old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, colours));
-             };
-             return nb::make_tuple(table(false), table(true), renamed, old);
+             const std::string table = old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, width > 0, width);
+             return nb::make_tuple(to_utf8(table), renamed, old);
            })
       .def("make_session", [](const toolkit::Builder& b) {
         if (!b.built()) throw nb::value_error("the model is not built yet");

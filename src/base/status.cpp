@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/utf8.h"
+#include "base/printable_line.h"
 
 namespace orknn {
 
@@ -112,9 +112,9 @@ std::string Status::to_string() const {
   std::string text;
   for (const Problem& p : *problems_) {
     if (!text.empty()) text += "\n";
-    text += p.line();
+    text += printable_line(p.line());  // names in it come from files
   }
-  return printable(text);  // names in it come from files
+  return text;
 }
 
 Status invalid_argument(std::string m) { return Status::error(Code::InvalidArgument, std::move(m)); }

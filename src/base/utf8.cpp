@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include "base/printable_line.h"
+
 namespace orknn {
 namespace {
 
@@ -50,11 +52,21 @@ std::string spell_out_unless(std::string_view text, IsKept&& is_kept) {
   return out;
 }
 
-// Of the two blocks of control characters (U+0000 to U+001F with U+007F, and U+0080 to U+009F).
-bool is_control(std::string_view character) {
+uint32_t code_of(std::string_view character) {
   const auto first = static_cast<uint8_t>(character[0]);
-  if (first == '\n' || first == '\t') return false;
-  return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<uint8_t>(character[1]) < 0xa0);
+  if (character.size() == 1) return first;
+  uint32_t code = first & (0x7fu >> character.size());
+  for (const char c : character.substr(1)) code = code << 6 | (static_cast<uint8_t>(c) & 0x3f);
+  return code;
+}
+
+bool is_line_end_or_tab(std::string_view character) { return character == "\n" || character == "\t"; }
+
+// Control characters, line and paragraph separators, and the marks, embeddings, overrides and isolates of bidirectional text.
+bool is_control(std::string_view character) {
+  const uint32_t code = code_of(character);
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c || code == 0x200e || code == 0x200f ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 }  // namespace
 
@@ -63,6 +75,11 @@ std::string to_utf8(std::string_view text) {
 }
 
 std::string printable(std::string_view text) {
+  return spell_out_unless(text,
+                          [](std::string_view character) { return is_line_end_or_tab(character) || !is_control(character); });
+}
+
+std::string printable_line(std::string_view text) {
   return spell_out_unless(text, [](std::string_view character) { return !is_control(character); });
 }
 

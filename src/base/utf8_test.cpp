@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/printable_line.h"
+
 namespace orknn {
 
 TEST(Utf8, ValidTextStays) {
@@ -29,7 +31,15 @@ TEST(Utf8, ControlCharactersDoNotReachTheTerminal) {
             "\\xc2\\x9b2J")
       << "the one-character form of ESC [";
   EXPECT_EQ(printable("two\nlines\tand \xc3\xa4\xff"), "two\nlines\tand \xc3\xa4\\xff");
-  EXPECT_EQ(to_utf8("\x1b"), "\x1b") << "names keep their characters";
+  EXPECT_EQ(to_utf8("\x1b"), "\x1b");
+  EXPECT_EQ(printable("a\u202eb\u2066\u200f\u061c\u2028"),
+            "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c\\xe2\\x80\\xa8");
+  EXPECT_EQ(printable("\u200b\u2030\u206a\u00a0"), "\u200b\u2030\u206a\u00a0") << "neighbours of those";
+}
+
+TEST(Utf8, ALineStaysOneLine) {
+  EXPECT_EQ(printable_line("conv\nE all is lost\t\xc3\xa4\x1b"), "conv\\x0aE all is lost\\x09\xc3\xa4\\x1b");
+  EXPECT_EQ(printable_line("conv 1"), "conv 1");
 }
 
 }  // namespace orknn

@@ -5,7 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "base/printable_line.h"
 #include "format/verify.h"
+#include "ir/printable_names.h"
 #include "ir/verify.h"
 
 namespace orknn::format {
@@ -286,6 +288,7 @@ class Decoder {
   // The parts of a graph are checked as far as the Graph itself demands before they are added; its structure when it is whole.
   void get(Graph& g) {
     get(g.name);
+    g.name = printable_line(g.name);
     for (uint32_t i = 0, n = in_.count(1); i < n && ok(); ++i) add_tensor(g);
     for (uint32_t i = 0, n = in_.count(1); i < n && ok(); ++i) add_node(g);
     get(g.inputs());
@@ -295,6 +298,7 @@ class Decoder {
     Tensor t;
     get(t);
     if (!ok()) return;
+    t.name = printable_line(t.name);
     const TensorId id = g.add_tensor(t.name);
     if (g.tensor(id).name != t.name) return fail(damaged("a tensor has no name, or two are called '" + t.name + "'"));
     g.tensor(id) = std::move(t);
@@ -303,6 +307,7 @@ class Decoder {
     Node n;
     get(n);
     if (!ok()) return;
+    make_names_printable(n);
     if (Status s = verify_form(g, n); !s) return fail(damaged(std::move(s)));
     for (TensorId t : n.outputs)
       if (g.producer(t)) return fail(damaged("tensor '" + g.tensor(t).name + "' is computed twice"));
@@ -382,6 +387,7 @@ Result<Model> decode_model_facts(ByteReader& in) {
   Decoder decoder(in, none);
   decoder(model);
   ORKNN_TRY(decoder.status());
+  model.name = printable_line(model.name);
   return model;
 }
 

@@ -4,9 +4,10 @@
 
 #include "base/files.h"
 #include "base/nearest_name.h"
-#include "base/utf8.h"
+#include "base/printable_line.h"
 #include "import/foreign_files.h"
 #include "import/importer.h"
+#include "ir/printable_names.h"
 
 namespace orknn::importer {
 
@@ -18,22 +19,6 @@ std::string known_names() {
   std::string text;
   for (const Importer* i : importers()) text += (text.empty() ? "" : ", ") + std::string(i->name);
   return text;
-}
-// Python, JSON and .rknn readers expect names in UTF-8; a file may hold anything.
-void make_names_printable(ir::Graph& graph) {
-  for (size_t i = 0; i < graph.tensor_count(); ++i) {
-    const ir::TensorId t{static_cast<int32_t>(i)};
-    if (!is_utf8(graph.tensor(t).name)) graph.rename_tensor(t, to_utf8(graph.tensor(t).name));
-  }
-  for (ir::NodeId id : graph.order()) {
-    const ir::Node& n = graph.node(id);
-    if (is_utf8(n.name) && is_utf8(n.op) && std::all_of(n.origin.begin(), n.origin.end(), is_utf8)) continue;
-    ir::Node changed = n;
-    changed.name = to_utf8(n.name);
-    changed.op = to_utf8(n.op);
-    for (std::string& o : changed.origin) o = to_utf8(o);
-    graph.replace_node(id, std::move(changed));
-  }
 }
 // What is wrong with the request before the model is looked into.
 Status check_request(const Importer& importer, const Source& source, const ImportOptions& options) {
@@ -118,7 +103,9 @@ Result<Imported> load_bytes(const Source& source, const ImportOptions& options, 
     return found->load(source, options, ops);
   }();
   if (result) {
-    make_names_printable(result->graph);
+    ir::make_names_printable(result->graph);
+    result->source.producer = printable_line(result->source.producer);
+    for (std::string& text : result->source.warnings) text = printable_line(text);
     return result;
   }
   Status status = result.status();
@@ -150,7 +137,13 @@ Result<const Importer*> choose_importer(const std::string& path, std::string_vie
 Result<Survey> survey_file(const std::string& path, std::string_view framework) {
   ORKNN_TRY_ASSIGN(const Source source, open_source(path));
   ORKNN_TRY_ASSIGN(const Importer* found, choose(source.path, source.bytes, framework));
-  return found->survey(source);
+  ORKNN_TRY_ASSIGN(Survey survey, found->survey(source));
+  for (auto* ports : {&survey.inputs, &survey.outputs})
+    for (StatedPort& port : *ports) port.name = printable_line(port.name);
+  std::map<std::string, size_t> operators;
+  for (const auto& [name, count] : survey.operators) operators[printable_line(name)] += count;
+  survey.operators = std::move(operators);
+  return survey;
 }
 
 }  // namespace orknn::importer

@@ -77,8 +77,9 @@ struct AccuracyOptions {
 Result<AccuracyReport> analyse_accuracy(const BuildOptions& building, const Imported& imported, const Built& built,
                                         const AccuracyOptions& options);
 
-// The table users know; escapes for yellow and red only when `colours`.
-std::string accuracy_text(const AccuracyReport& report, bool colours);
+// The table users know; escapes for yellow and red only when `colours`. `width` > 0: names are shortened for lines of so many
+// characters.
+std::string accuracy_text(const AccuracyReport& report, bool colours, size_t width = 0);
 // Toolkit1's lines, for `individual` layers or the whole run.
 std::string accuracy_text_toolkit1(const AccuracyReport& report, bool individual);
 // One self-contained page.

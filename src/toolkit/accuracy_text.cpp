@@ -5,8 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/utf8.h"
+#include "base/printable_line.h"
 #include "toolkit/accuracy.h"
+#include "toolkit/table.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -35,23 +36,31 @@ std::string coloured(const std::string& text, const std::optional<Distance>& d, 
 }
 }  // namespace
 
-std::string accuracy_text(const AccuracyReport& report, bool colours) {
-  std::string text =
-      "# layer_name: [operator] name of its output tensor; a layer without numbers is computed inside the next one.\n"
-      "# cos: cosine of the angle between two tensors, 1 = same direction; euc: length of their difference.\n"
-      "# golden: the float model. simulator: the built model. single: the layer alone, fed with golden values.\n"
-      "# simulator_error entire: golden against simulator, errors add up from the input on; single: golden against the layer "
-      "alone.\n";
-  if (report.has_device)
-    text +=
-        "# runtime_error entire: golden against the device, errors add up; single_sim: simulator against the device, the layer "
-        "alone.\n";
-  text += "# inf, nan: values that are not numbers; s_ in the simulator, q_ in the layer alone, rt_ on the device.\n\n";
-  size_t width = std::string_view("layer_name").size();
-  const auto row_name = [](const LayerAccuracy& l) { return printable(fmt::format("[{}] {}", l.type, l.name)); };
-  for (const LayerAccuracy& l : report.layers) width = std::max(width, row_name(l).size());
-  width += 2;
+std::string accuracy_text(const AccuracyReport& report, bool colours, size_t line_width) {
   constexpr size_t kCell = kCosineWidth + 3 + kEuclidWidth, kPair = 2 * kCell;
+  const size_t pairs = report.has_device ? 2 : 1;
+  std::string text;
+  const auto remark = [&](const char* words) {
+    for (const std::string& line : wrapped(words, line_width ? std::max(line_width, kPair) - 2 : 0)) text += "# " + line + "\n";
+  };
+  remark("layer_name: [operator] name of its output tensor; a layer without numbers is computed inside the next one.");
+  remark("cos: cosine of the angle between two tensors, 1 = same direction; euc: length of their difference.");
+  remark("golden: the float model. simulator: the built model. single: the layer alone, fed with golden values.");
+  remark(
+      "simulator_error entire: golden against simulator, errors add up from the input on; single: golden against the layer "
+      "alone.");
+  if (report.has_device)
+    remark(
+        "runtime_error entire: golden against the device, errors add up; single_sim: simulator against the device, the layer "
+        "alone.");
+  remark("inf, nan: values that are not numbers; s_ in the simulator, q_ in the layer alone, rt_ on the device.");
+  text += "\n";
+  size_t width = std::string_view("layer_name").size();
+  const auto row_name = [&](const LayerAccuracy& l) {
+    return name_in_line(fmt::format("[{}] {}", l.type, l.name), line_width, pairs * kPair + 2);
+  };
+  for (const LayerAccuracy& l : report.layers) width = std::max(width, width_of(row_name(l)));
+  width += 2;
   const auto titles = [&](std::string_view first, const std::vector<std::string_view>& names, size_t each) {
     std::string line = fmt::format("{:<{}}", first, width);
     for (std::string_view n : names) line += fmt::format("{:^{}}", n, each);
@@ -66,9 +75,10 @@ std::string accuracy_text(const AccuracyReport& report, bool colours) {
     titles("", {"entire", "single"}, kCell);
   }
   titles("", cos_euc, kCell);
-  text += std::string(width + kPair * (report.has_device ? 2 : 1), '-') + "\n";
+  text += std::string(width + kPair * pairs, '-') + "\n";
   for (const LayerAccuracy& l : report.layers) {
-    std::string line = fmt::format("{:<{}}", row_name(l), width);
+    std::string line = row_name(l);
+    line.append(width - width_of(line), ' ');
     if (!l.fused && (l.entire || l.single || l.device_entire)) {
       line += coloured(cell(l.entire, "s_"), l.entire, colours) + coloured(cell(l.single, "q_"), l.single, colours);
       if (report.has_device)
@@ -83,13 +93,13 @@ std::string accuracy_text(const AccuracyReport& report, bool colours) {
 std::string accuracy_text_toolkit1(const AccuracyReport& report, bool individual) {
   std::string text;
   size_t width = 0;
-  for (const LayerAccuracy& l : report.layers) width = std::max(width, printable(l.name).size());
+  for (const LayerAccuracy& l : report.layers) width = std::max(width, printable_line(l.name).size());
   for (const LayerAccuracy& l : report.layers) {
     const std::optional<Distance>& d = individual ? l.single : l.entire;
     if (l.fused || !d) continue;
     const auto number = [&](double v) { return d->word.empty() ? fmt::format("{:.6f}", v) : d->word; };
     text +=
-        fmt::format("{:<{}}\teculidean_norm={}\tcosine_norm={}\teculidean={}\tcosine={}\n", printable(l.name), width,
+        fmt::format("{:<{}}\teculidean_norm={}\tcosine_norm={}\teculidean={}\tcosine={}\n", printable_line(l.name), width,
                     number(std::sqrt(std::max(0.0, 2 - 2 * d->cosine))), number(d->cosine), number(d->euclid), number(d->cosine));
   }
   return text;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "base/utf8.h"
+#include "base/printable_line.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -13,9 +13,8 @@ constexpr size_t kLeastName = 12;   // characters of a shortened cell
 constexpr size_t kLeastWords = 24;  // of a column of words; with less room they go below their row
 constexpr size_t kBelow = 4;        // and are indented
 
-// Characters of UTF-8 text: continuation bytes do not count.
+// Continuation bytes of UTF-8 are no characters of their own.
 bool is_first_byte(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
-size_t width_of(const std::string& text) { return static_cast<size_t>(std::count_if(text.begin(), text.end(), is_first_byte)); }
 
 // The first `count` characters, and the last ones.
 std::string head_of(const std::string& text, size_t count) {
@@ -32,6 +31,8 @@ const std::string& cell_of(const std::vector<std::string>& row, size_t column) {
 }
 }  // namespace
 
+size_t width_of(const std::string& text) { return static_cast<size_t>(std::count_if(text.begin(), text.end(), is_first_byte)); }
+
 std::string shortened(const std::string& text, size_t width) {
   if (width_of(text) <= width || width < 3) return text;
   const size_t tail = (width - 1) / 2;
@@ -39,7 +40,7 @@ std::string shortened(const std::string& text, size_t width) {
 }
 
 std::string name_in_line(const std::string& name, size_t width, size_t others) {
-  const std::string text = printable(name);
+  const std::string text = printable_line(name);
   return width == 0 ? text : shortened(text, std::max(width, others + kLeastName) - others);
 }
 
@@ -59,7 +60,7 @@ std::vector<std::string> wrapped(const std::string& text, size_t width) {
 }
 
 void Table::add(std::vector<std::string> row) {
-  for (std::string& text : row) text = printable(text);  // names come from files
+  for (std::string& text : row) text = printable_line(text);  // names come from files
   rows_.push_back(std::move(row));
 }
 

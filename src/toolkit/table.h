@@ -32,6 +32,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// Characters of UTF-8 text.
+size_t width_of(const std::string& text);
 // The text without its middle, in at most `width` characters; as it is for a width of 0.
 std::string shortened(const std::string& text, size_t width);
 // A name, shortened for a line of `width` characters (0 = any number) in which it stands with `others` more.

@@ -1,15 +1,16 @@
 // openrknn analyse MODEL: where a built model loses accuracy.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "base/utf8.h"
 #include "commands.h"
 #include "terminal.h"
 #include "toolkit/accuracy.h"
 #include "toolkit/step_trials.h"
+#include "toolkit/table.h"
 
 namespace orknn::cli {
 namespace {
@@ -42,15 +43,21 @@ Status analyse(const AnalyseOptions& o) {
     print_json(toolkit::to_json(report));
     return {};
   }
-  for (const std::string& line : builder.built()->hybrid_summary) print(line + "\n");
+  const size_t width = output_width();
+  const auto print_words = [&](const std::string& text) {
+    print(fmt::format("{}\n", fmt::join(toolkit::wrapped(text, width), "\n")));
+  };
+  for (const std::string& line : builder.built()->hybrid_summary) print_words(line);
   if (!builder.built()->step_gains.empty()) print(toolkit::step_table(builder.built()->step_gains) + "\n");
-  print_coloured(toolkit::accuracy_text(report, isatty(STDOUT_FILENO) != 0));
+  print_coloured(toolkit::accuracy_text(report, isatty(STDOUT_FILENO) != 0, width) + "\n");
   if (const toolkit::LayerAccuracy* worst = report.worst_output())
-    print(fmt::format("\nworst output: {}, cosine {}\n", printable(worst->name),
-                      worst->entire->word.empty() ? fmt::format("{:.5f}", worst->entire->cosine) : worst->entire->word));
+    print_words(fmt::format("worst output: {}, cosine {}", worst->name,
+                            worst->entire->word.empty() ? fmt::format("{:.5f}", worst->entire->cosine) : worst->entire->word));
   for (const toolkit::LayerAccuracy& l : report.layers)
-    if (!l.suggestion.empty() && l.single && (!l.single->word.empty() || l.single->cosine < toolkit::kSuspiciousCosine))
-      print(fmt::format("\n{}: {}\n", l.name, l.suggestion));
+    if (!l.suggestion.empty() && l.single && (!l.single->word.empty() || l.single->cosine < toolkit::kSuspiciousCosine)) {
+      print("\n");
+      print_words(fmt::format("{}: {}", l.name, l.suggestion));
+    }
   if (!o.html.empty()) print(fmt::format("\nwritten {}\n", o.html));
   return {};
 }

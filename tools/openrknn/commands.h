@@ -77,9 +77,13 @@ bool has_option(const CLI::App& command, const std::string& name);
 void offer(const CLI::Option* option, std::vector<std::string> words);
 // The same where no other word is legal; the error says which one was probably meant.
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
+// A folder that there is.
+CLI::Validator existing_folder();
 // nullptr when none were offered.
 const std::vector<std::string>* offered(const CLI::Option* option);
 
+// Texts of --help in lines that fit the terminal, or 80 characters where the output is none.
+std::shared_ptr<CLI::FormatterBase> help_formatter();
 // What the command's --help ends with; lines without the program's name, CHIP stands for one.
 void add_examples(CLI::App& command, std::initializer_list<std::string_view> lines);
 // convert --yml: the models that a yml file describes, into `output`: a folder, or the .rknn of a file with one model. An empty

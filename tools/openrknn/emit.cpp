@@ -68,7 +68,7 @@ Action add_emit(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("emit", "write the NPU's command streams of a layer described in a folder, or execute stored ones");
   const auto o = std::make_shared<EmitCommandOptions>();
-  command->add_option("folder", o->folder, "folder with layer.json and operands")->required()->check(CLI::ExistingDirectory);
+  command->add_option("folder", o->folder, "folder with layer.json and operands")->required()->check(existing_folder());
   command->add_option("-o,--output", o->out, "folder for streams, packed operands and results");
   one_of(
       command->add_option("--groups", o->groups, "last groups of kernels and depthwise channels: whole (every board) or short"),

@@ -1,6 +1,7 @@
 // The openrknn command: argument parsing and calls only.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 #include <map>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <span>
 #include <sstream>
 
 #include "base/nearest_name.h"
@@ -33,10 +36,15 @@ std::string_view command_for_call(std::string_view word) {
       {"build", "convert"},     {"compile", "convert"},     {"export", "convert"},    {"export_rknn", "convert"},
       {"inference", "run"},     {"infer", "run"},           {"accuracy", "analyse"},  {"accuracy_analysis", "analyse"},
       {"eval_perf", "profile"}, {"eval_memory", "profile"}, {"benchmark", "profile"}, {"onnx_edit", "edit"},
+      {"help", "--help"},       {"version", "--version"},
   };
   for (const auto& [call, command] : kCalls)
     if (call == word) return command;
   return {};
+}
+
+std::string command_name(const CLI::App& app, const CLI::App& command) {
+  return &command == &app ? app.get_name() : app.get_name() + " " + command.get_name();
 }
 
 std::string suggested_command(const CLI::App& app, const std::string& word) {
@@ -47,10 +55,12 @@ std::string suggested_command(const CLI::App& app, const std::string& word) {
   return did_you_mean(word, names);
 }
 
-// What a word that nobody expected was probably meant to be: a command in its first place, else an option.
-std::string suggestion_for(const CLI::App& app, const std::string& word) {
+// What is wrong with an option that the command does not have, and what was probably meant.
+std::string option_problem(const CLI::App& app, const std::string& word) {
   const CLI::App& command = command_of(app);
-  if (!word.starts_with("-")) return &command == &app ? suggested_command(app, word) : "";
+  const std::string name = word.substr(0, word.find('=')), quoted = "'" + name + "'", full_name = command_name(app, command);
+  if (&command != &app && cli::has_option(command, name))
+    return quoted + " belongs after the command: '" + full_name + " ... " + name + "'";
   // People also write the last part of a long name: --platform for --target-platform.
   std::map<std::string, std::string> meaning;  // spelling -> option
   for (const CLI::App* from : {&command, &app})
@@ -59,14 +69,16 @@ std::string suggestion_for(const CLI::App& app, const std::string& word) {
         meaning["--" + full] = "--" + full;
         if (const size_t dash = full.rfind('-'); dash != full.npos) meaning.emplace("--" + full.substr(dash + 1), "--" + full);
       }
-  const std::string name = word.substr(0, word.find('='));
-  if (&command != &app && !meaning.contains(name))
-    for (const CLI::App* other : app.get_subcommands(nullptr))
-      if (cli::has_option(*other, name)) return "'" + name + "' is an option of 'openrknn " + other->get_name() + "'";
+  if (const auto known = meaning.find(name); known != meaning.end())
+    return quoted + " is not an option, did you mean '" + known->second + "'?";
+  for (const CLI::App* other : app.get_subcommands(nullptr))
+    if (cli::has_option(*other, name))
+      return quoted + " is an option of '" + command_name(app, *other) + "'" +
+             (&command == &app ? "" : ", not of '" + full_name + "'");
   std::vector<std::string_view> spellings;
   for (const auto& [spelling, option] : meaning) spellings.push_back(spelling);
   const std::string_view nearest = nearest_name(name, spellings);
-  return nearest.empty() ? std::string() : "did you mean '" + meaning[std::string(nearest)] + "'?";
+  return quoted + " is not an option" + (nearest.empty() ? "" : ", did you mean '" + meaning[std::string(nearest)] + "'?");
 }
 
 // "model (ONNX model) and --output (the ONNX model to write) are required": a name alone does not say what for.
@@ -89,26 +101,42 @@ std::string option_for_word(const CLI::App& command, const std::string& word) {
   return cli::has_option(command, "--input") ? "write '--input " + word + "'" : "";
 }
 
-// What is wrong with the arguments. A misspelt option is why another one is missing.
-std::string problem_text(const CLI::App& app, const CLI::ParseError& outcome) {
+// The words that nobody expected, in the order in which they were written.
+std::vector<std::string> unexpected_words(const CLI::App& app, std::span<char* const> words) {
+  const std::vector<std::string> left = app.remaining(true);
+  std::multiset<std::string> open(left.begin(), left.end());
+  std::vector<std::string> list;
+  for (const char* word : words)
+    if (const auto found = open.find(word); found != open.end()) {
+      list.push_back(*found);
+      open.erase(found);
+    }
+  return list;
+}
+
+// What is wrong with the arguments. A misspelt option is why another one is missing, and what follows it is its value.
+std::string problem_text(const CLI::App& app, const CLI::ParseError& outcome, std::span<char* const> words) {
   const CLI::App& command = command_of(app);
   const auto is_a = [&](CLI::ExitCodes code) { return outcome.get_exit_code() == static_cast<int>(code); };
-  std::string message = outcome.what();
+  const std::string message = outcome.what();
   if (is_a(CLI::ExitCodes::ArgumentMismatch) && message.ends_with(" missing"))
     return message.substr(0, message.find(':')) + " needs a value";
   const bool is_missing = is_a(CLI::ExitCodes::RequiredError);
   if (!is_missing && !is_a(CLI::ExitCodes::ExtrasError)) return message;
-  if (is_missing) message = missing_options(command);
-  for (const std::string& word : app.remaining(true)) {
-    if (!word.starts_with("-") && &command != &app) {
-      if (const std::string meant = option_for_word(command, word); !meant.empty()) return message + "; " + meant;
-      continue;
+  std::vector<std::string> problems;
+  if (is_missing) problems.push_back(missing_options(command));
+  bool is_value = false;
+  for (const std::string& word : unexpected_words(app, words)) {
+    if (word.starts_with("-")) {
+      problems.push_back(option_problem(app, word));
+    } else if (!is_value) {
+      const std::string meant = &command == &app ? suggested_command(app, word) : option_for_word(command, word);
+      if (!is_missing || meant.empty()) problems.push_back("'" + word + "' was not expected");
+      if (!meant.empty() && std::find(problems.begin(), problems.end(), meant) == problems.end()) problems.push_back(meant);
     }
-    const std::string hint = suggestion_for(app, word);
-    if (is_missing && word.starts_with("-") && !hint.starts_with("'")) message += "; '" + word + "' is not an option";
-    if (!hint.empty()) message += (is_missing && !hint.starts_with("'") ? ", " : "; ") + hint;
+    is_value = word.starts_with("-") && word.find('=') == word.npos;
   }
-  return message;
+  return fmt::format("{}", fmt::join(problems, "; "));
 }
 
 // The word in the place of the command, when it is none: help was asked for, but for nothing that there is.
@@ -126,7 +154,8 @@ int say_usage(const std::string& message, const std::string& help, bool json) {
 }
 
 // Help or version as asked for, or what is wrong with the arguments.
-int say(const CLI::App& app, const CLI::ParseError& outcome, bool json) {
+int say(const CLI::App& app, const CLI::ParseError& outcome, std::span<char* const> words) {
+  const bool json = std::any_of(words.begin(), words.end(), [](const char* word) { return std::string_view(word) == "--json"; });
   if (const std::string word = unknown_command(app); !word.empty()) {
     const std::string hint = suggested_command(app, word);
     return say_usage("there is no command '" + word + "'" + (hint.empty() ? "" : "; " + hint), "openrknn --help", json);
@@ -135,9 +164,7 @@ int say(const CLI::App& app, const CLI::ParseError& outcome, bool json) {
   const bool is_result = app.exit(outcome, out, problem) == 0;
   cli::print(out.str());
   if (is_result) return cli::kOk;
-  const CLI::App& command = command_of(app);
-  const std::string help = &command == &app ? "openrknn --help" : "openrknn " + command.get_name() + " --help";
-  return say_usage(problem_text(app, outcome), help, json);
+  return say_usage(problem_text(app, outcome, words), command_name(app, command_of(app)) + " --help", json);
 }
 
 // A file opened for reading must not become the descriptor that results or error messages are written to. Results for a closed
@@ -158,6 +185,7 @@ int print_folder(const std::string& folder, const char* what) {
 namespace {
 int run(int argc, char** argv) {
   CLI::App app("OpenRKNN: converts neural networks for Rockchip NPUs and runs them anywhere", "openrknn");
+  app.formatter(cli::help_formatter());
   bool verbose = false, library = false, include = false;
   app.add_flag("-v,--verbose", verbose, "show more log lines");
   app.add_flag("--libdir", library, "print the folder of librknnrt.so");
@@ -178,8 +206,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return cli::close_output(
-        say(app, e, std::any_of(argv, argv + argc, [](const char* a) { return std::string_view(a) == "--json"; })));
+    return cli::close_output(say(app, e, std::span(argv, static_cast<size_t>(argc))));
   }
   cli::attach_log(verbose);
   if (library) return print_folder(cli::library_folder(), "librknnrt.so");

@@ -108,7 +108,7 @@ Action add_man(CLI::App& app) {
   const auto about = std::make_shared<std::string>(), folder = std::make_shared<std::string>();
   std::vector<std::string> names{"man"};
   for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
-  one_of(command->add_option("command", *about, "the command; none: the page of openrknn itself"), names);
+  one_of(command->add_option("command", *about, "the command; none: the page of openrknn itself"), names)->option_text("NAME");
   command->add_option("-o,--output", *folder, "write the pages of all commands to this folder");
   add_examples(*command, {"man convert | man -l -", "man -o ~/.local/share/man/man1"});
   return [&app, about, folder] {

@@ -101,6 +101,7 @@ Status feed(runtime::Session& session, const RunOptions& o) {
       if (it != ports.end()) {
         index = static_cast<size_t>(it - ports.begin());
         file = file.substr(at + 1);
+        if (file.empty()) return invalid_argument(fmt::format("'{}' names no file", o.inputs[k])).expected("NAME=FILE");
       } else if (!std::filesystem::exists(file, ignored)) {
         return no_such_input(file.substr(0, at), ports);
       }
@@ -231,7 +232,7 @@ Action add_run(CLI::App& app) {
   one_of(command->add_option("--layout", o->layout, "axis order of 4-D inputs, the model's own by default"), {"nchw", "nhwc"});
   command->add_flag("--bgr", o->bgr, "pictures are fed as BGR");
   command->add_flag("--pass-through", o->pass_through, "inputs are used as they are, without mean and std");
-  command->add_option("--out", o->out, "folder for output_0.npy, ...")->check(CLI::ExistingDirectory);
+  command->add_option("--out", o->out, "folder for output_0.npy, ...")->check(existing_folder());
   command->add_option("--loop", o->loop, "number of runs")->check(CLI::Range(1, 1000000))->capture_default_str();
   command->add_option("--threads", o->threads, "0 = one per core")->check(CLI::Range(0, 1024))->capture_default_str();
   one_of(command->add_option("--engine", o->engine,

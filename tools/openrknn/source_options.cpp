@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/log.h"
 #include "base/nearest_name.h"
@@ -17,6 +18,7 @@
 #include "terminal.h"
 #include "toolkit/config_keys.h"
 #include "toolkit/source_report.h"
+#include "toolkit/table.h"
 
 namespace orknn::cli {
 namespace {
@@ -110,6 +112,15 @@ void offer(const CLI::Option* option, std::vector<std::string> words) { offers()
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
   offer(option, words);
   return option->check(is_one_of(words));
+}
+CLI::Validator existing_folder() {
+  const auto check = [](std::string& path) -> std::string {
+    std::error_code problem;
+    if (std::filesystem::is_directory(path, problem)) return "";
+    return std::filesystem::exists(path, problem) ? "'" + path + "' is a file, not a folder"
+                                                  : "there is no folder '" + path + "'";
+  };
+  return CLI::Validator(check, "FOLDER");
 }
 const std::vector<std::string>* offered(const CLI::Option* option) {
   const auto found = offers().find(option);
@@ -251,6 +262,36 @@ Result<importer::ImportOptions> SourceOptions::import_options() const {
   }
   return options;
 }
+
+namespace {
+class HelpFormatter : public CLI::Formatter {
+  static constexpr size_t kIndent = 30, kWidth = 80;
+  std::string fitted(const std::string& text, size_t indent, std::string_view separator) const {
+    const size_t width = output_width() ? output_width() : kWidth;
+    return fmt::format("{}", fmt::join(toolkit::wrapped(text, std::max(width, 2 * kIndent) - indent), separator));
+  }
+  // CLI11 indents what follows a line end.
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return fitted(option->get_description(), kIndent, "\n");
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::ostringstream out;
+    CLI::detail::format_help(out, command->get_display_name(true), fitted(command->get_description(), kIndent, "\n"), kIndent);
+    return out.str();
+  }
+  std::string make_description(const CLI::App* app) const override { return fitted(app->get_description(), 0, "\n") + "\n"; }
+  // The examples: a shell goes on after a backslash at the end of a line.
+  std::string make_footer(const CLI::App* app) const override {
+    std::istringstream lines(app->get_footer());
+    std::string text;
+    for (std::string line; std::getline(lines, line);)
+      text += (line.starts_with("  ") ? "  " + fitted(line, 6, " \\\n    ") : line) + "\n";
+    return text;
+  }
+};
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
 void add_examples(CLI::App& command, std::initializer_list<std::string_view> lines) {
   std::string text = "\nExamples:\n";

@@ -59,8 +59,10 @@ def _write_through(text):
         left = left[os.write(sys.stderr.fileno(), left) :]
 
 
-# Names in files may hold control characters, which would move the cursor or change colours.
-ESCAPES = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+# Names in files may hold control characters, which would move the cursor, change colours or the direction of writing: as in
+# src/base/utf8.h.
+CONTROL = (*range(0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+ESCAPES = {c: "".join(f"\\x{byte:02x}" for byte in chr(c).encode()) for c in CONTROL if chr(c) not in "\n\t"}
 
 
 class Log:

@@ -2,10 +2,17 @@
 
 import functools
 import os
+import shutil
 import sys
 
 from . import devices, reports
 from .model import Model, guarded, path_of, tolerant
+
+
+def terminal_width():
+    """Characters of a line of stdout, 0 when that is not a terminal."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if is_terminal else 0
 
 
 class Measuring(Model):
@@ -30,7 +37,8 @@ class Measuring(Model):
             return result
         text = reports.performance_text(facts, self._perf_debug)
         if is_print:
-            print(text, end="")
+            width = terminal_width()
+            print(reports.fitted(text, width) if width else text, end="")
             if not self._perf_debug:
                 self._log.info(reports.DETAIL_HINT)
         return text
@@ -79,11 +87,11 @@ class Measuring(Model):
         if dump_file_type not in ("tensor", "npy"):
             raise ValueError(f"Invalid dump_file_type {dump_file_type!r}, expect in ['tensor', 'npy']!")
         folder = "" if output_dir is None else os.fsdecode(output_dir)
-        plain, coloured, renamed, toolkit1 = builder.accuracy_analysis(
-            inputs, folder, target or "", address or "", bool(calc_qnt_error), dump_file_type == "npy"
+        table, renamed, toolkit1 = builder.accuracy_analysis(
+            inputs, folder, target or "", address or "", bool(calc_qnt_error), dump_file_type == "npy", terminal_width()
         )
         if not toolkit1 or calc_qnt_error:
-            print(coloured if sys.stdout.isatty() else plain)
+            print(table)
         if not folder:
             return
         if not toolkit1:

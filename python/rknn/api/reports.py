@@ -1,6 +1,13 @@
 """Text and dictionaries of eval_perf and eval_memory, from what the native side predicts for the model's chip."""
 
+import re
+import textwrap
+
 KIB, MIB = 1024, 1024 * 1024
+# Columns of the tables that a narrow terminal does without, the first one first.
+LEAST_NEEDED = (
+    "TaskNumber WorkLoad SparseRation Cycles RW InputShape DataType GPUTime CPUTime NPUTime OutputShape MacUsage Target".split()
+)
 DETAIL_HINT = "You can set perf_debug to True in init_runtime to get more detail performance information!"
 
 
@@ -15,6 +22,40 @@ def performance_text(facts, detailed):
     us, rule = facts["total_us"], "=" * 67
     total, speed = ("Unknown", "Unknown") if us is None else (round(us), f"{1e6 / us:.2f}" if us > 0 else "Unknown")
     return f"{facts['clocks']}{rule}\n{'Performance':^67}\n{rule}\nFPS: {speed}\nTotal Time(us): {total}\n{rule}\n"
+
+
+def fitted(text, width):
+    """The text for a terminal: of tables that are wider some columns are left out and named below, and names lose their middle."""
+    lines, out = text.splitlines(), []
+    is_rule = lambda i: i < len(lines) and re.fullmatch("-+", lines[i])
+    while lines:
+        if is_rule(0) and is_rule(2) and is_rule(4) and len(lines[0]) > width:
+            end = next(i for i in range(5, len(lines)) if is_rule(i))
+            out += _fitted_table(lines[1].strip(), [lines[3], *lines[5:end]], width)
+            lines = lines[end + 1 :]
+        else:
+            line = lines.pop(0)
+            out += [line] if len(line) <= width else textwrap.wrap(line, width)
+    return "\n".join(out) + "\n"
+
+
+def _fitted_table(title, rows, width):
+    starts = [match.start() for match in re.finditer(r"(?:^|(?<=  ))\S", rows[0])]
+    columns = [[row[a:b].rstrip() for row in rows] for a, b in zip(starts, [*starts[1:], None])]
+    widths = lambda: [max(map(len, column)) for column in columns]
+    excess = lambda: sum(widths()) + 2 * len(columns) - 2 - width
+    left_out = []
+    for name in LEAST_NEEDED:
+        if excess() + 12 - widths()[-1] <= 0:  # the last column, names, can give way
+            break
+        left_out += [column[0] for column in columns if column[0].startswith(name)]
+        columns = [column for column in columns if not column[0].startswith(name)]
+    room = max(12, widths()[-1] - max(0, excess()))
+    columns[-1] = [c if len(c) <= room else f"{c[: room // 2]}…{c[len(c) - (room - 1) // 2 :]}" for c in columns[-1]]
+    rule = "-" * width
+    head, *body = ["  ".join(c.ljust(w) for c, w in zip(row, widths())).rstrip() for row in zip(*columns)]
+    remark = textwrap.wrap(f"(no room for: {', '.join(left_out)})", width) if left_out else []
+    return [rule, title.center(width).rstrip(), rule, head, rule, *body, rule, *remark]
 
 
 def performance_dict(facts):
