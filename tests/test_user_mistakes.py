@@ -1,8 +1,13 @@
 """What users read when they make a mistake: the text names what is wrong and, where it can be known, what was meant."""
 
+import os
+import pathlib
+
 import numpy as np
 import pytest
 from rknn.api import RKNN
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +24,15 @@ def files(tmp_path_factory):
     np.save(folder / "nan.npy", np.full((1, 3, 64, 64), np.nan, np.float32))
     (folder / "nan.txt").write_text("nan.npy\nnan.npy\n")
     (folder / "text.rknn").write_text("this is no model")
+    (folder / "picture.onnx").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    (folder / "program.py").write_text("import torch\n")
+    (folder / "none.onnx").write_bytes(b"")
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(str(ROOT / "examples" / "models" / "shapes.onnx")) == 0 and rknn.build(do_quantization=False) == 0
+    assert rknn.export_rknn(str(folder / "cut.rknn")) == 0
+    os.truncate(folder / "cut.rknn", 5000)
+    (folder / "empty").mkdir()
     return folder
 
 
@@ -93,6 +107,38 @@ COMMANDS = [
     ("quantize {m} -o {f}/o.rknn --quantize-weight", "'--quantize-weight' is an option of 'openrknn convert'"),
     ("run {m} -t rk3588 --input {f}/two.txt", "the file for input 'image' is neither a picture nor an array"),
     ("run {m} -t rk3588 --input {f}/two.txt", "name the files of one sample themselves"),
+    ("run {m} --cores 99", "'--cores' is an option of 'openrknn profile', not of 'openrknn run'\n"),
+    ("run {m} --inptu a", "'--inptu' is not an option, did you mean '--input'?\n"),
+    ("-t rk3588 convert {m} -o {f}/o.rknn", "'-t' belongs after the command: 'openrknn convert ... -t'"),
+    ("run {m} -t rk3588 --input image=", "'image=' names no file; expected NAME=FILE"),
+    ("run {m} -t rk3588 --input {f}", "cannot read '{f}': it is a folder"),
+    ("run {m} -t rk3588 --out {f}/nowhere", "--out: there is no folder '{f}/nowhere'"),
+    ("compare {m} {m} --images {f}/two.txt", "--images: '{f}/two.txt' is a file, not a folder"),
+    ("compare {m} {m} --images {f}/empty", "there are no pictures in '{f}/empty'; expected jpg, png, bmp or npy files"),
+    ("compare {m}", "compare needs --images FOLDER or --dataset LIST"),
+    ("convert {m} -o {f}", "cannot write '{f}': it is a folder"),
+    ("convert {m} -o {m}", "would overwrite the model that is read"),
+    ("convert {f}/a.npy -o {f}/o.rknn", "the file holds one NumPy array, not a model"),
+    ("convert {f}/picture.onnx -o {f}/o.rknn", "the file is a picture, not a model"),
+    ("info {f}/program.py", "the file is a Python program, not a model"),
+    ("info {f}/none.onnx", "none.onnx: import: the file is empty"),
+    ("convert {f}/empty -o {f}/o.rknn", "this is a folder; expected a model file"),
+    ("run {f}/cut.rknn", "the file is cut off"),
+    ("run {m} -t rk3588 --loop 0", "--loop: Value 0 not in range 1 to 1000000"),
+    ("run {m} -t rk3588 --engine registr", "did you mean 'registers'?"),
+    ("quantize {m} -o {f}/o.rknn --dataset {f}/two.txt --dtype int8", "did you mean 'w8a8'?"),
+    ("quantize {m} -o {f}/o.rknn --dataset {f}/two.txt --dtype fp16", "floats need no quantization"),
+    ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/a.npy --dtype w4a16", "'w4a16' for rk3588, expect in ['w8a8'"),
+    ("quantize {m} -o {f}/o.rknn --dataset {f}/a.npy", "the calibration list is not a text file"),
+    ("quantize {m} -o {f}/o.rknn --dataset {f}", "'{f}' is a folder, not a file. Hint: the calibration list is a text file"),
+    ("quantize {m} -o {f}/o.rknn --dataset {f}/two.txt --std 0,0,0", "zero is not allowed"),
+    ("convert {m} -o {f}/o.rknn --weights x.bin", "models of onnx are one file; expected no weights file, found 'x.bin'"),
+    ("convert {m} {m} -o {f}/o.rknn", "'{m}' was not expected\n"),
+    ("analyse {m}", "analyse needs a sample. Hint: give --dataset"),
+    ("completion tcsh", "'tcsh' is not one of bash, zsh, fish"),
+    ("help", "there is no command 'help'; did you mean '--help'?"),
+    ("--versoin", "did you mean '--version'?"),
+    ("convert --yml {f}/nowhere.yml -o {f}/out", "cannot open '{f}/nowhere.yml'"),
 ]
 
 
@@ -182,6 +228,19 @@ def test_python_values_of_the_wrong_kind(capfd, shapes_model):
     assert "found the file name 'dog.jpg': read the file first" in run("dog.jpg")
     assert "Input 'image' is not an array" in run(None)
     assert "expect a list of files, one per input, found None" in message(capfd, lambda: rknn.accuracy_analysis(None))
+
+
+def test_pictures_in_the_other_order_are_refused(capfd, shapes_model):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(str(shapes_model)) == 0
+    assert "Invalid do_quantization 'False', expect True or False!" in message(capfd, lambda: rknn.build(do_quantization="False"))
+    assert rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
+    for shape in ((1, 3, 64, 64), (3, 64, 64)):
+        text = message(capfd, lambda: rknn.inference([np.zeros(shape, np.float32)]))
+        assert "expect 'nhwc' like (1, 64, 64, 3)! Set data_format='nchw' if that is its order!" in text
+    text = message(capfd, lambda: rknn.inference([np.zeros((1, 32, 32, 3), np.float32)]))
+    assert "expect 'nhwc' like (1, 64, 64, 3)!" in text and "Set data_format" not in text
 
 
 def test_a_misspelt_target_gets_a_suggestion(capfd, shapes_model):

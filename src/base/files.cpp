@@ -105,7 +105,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   }
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return io_error("cannot read '" + path + "': " + reason());
-  if (!S_ISREG(info.st_mode)) return io_error("cannot read '" + path + "': not a regular file");
+  if (!S_ISREG(info.st_mode))
+    return io_error("cannot read '" + path + "': it is " + (S_ISDIR(info.st_mode) ? "a folder" : "not a regular file"));
   std::shared_ptr<MappedFile> opened(new MappedFile);
   std::error_code problem;
   opened->path_ = std::filesystem::absolute(path, problem).string();
@@ -189,7 +190,7 @@ Status write_file_atomically(const std::string& given_path, const std::function<
   struct stat info {};
   const bool replaces = ::lstat(path.c_str(), &info) == 0;
   if (replaces && !S_ISREG(info.st_mode))
-    return io_error("cannot write '" + given_path + "': it exists and is not a regular file");
+    return io_error("cannot write '" + given_path + "': it is " + (S_ISDIR(info.st_mode) ? "a folder" : "not a regular file"));
   auto file = ScratchFile::create(directory_of(path));
   if (!file)
     return io_error("cannot create a file beside '" + path + "': " + file.status().message())

@@ -8,6 +8,8 @@ namespace {
 using namespace std::string_view_literals;
 constexpr std::string_view kFreeze =
     "freeze it into one .pb with convert_variables_to_constants_v2, or convert it to .tflite or .onnx";
+constexpr std::string_view kPicture = "the file is a picture, not a model";
+constexpr std::string_view kPictureHint = "pictures are inputs of a model, or samples of a calibration list";
 
 // Files known by their first bytes.
 struct Signature {
@@ -22,6 +24,14 @@ constexpr Signature kSignatures[] = {
     {"<!DOCTYPE html", "the file is a web page, not a model", "the download went wrong: fetch the file itself"},
     {"<html", "the file is a web page, not a model", "the download went wrong: fetch the file itself"},
     {"\x93NUMPY", "the file holds one NumPy array, not a model", ""},
+    {"\x89PNG", kPicture, kPictureHint},
+    {"\xff\xd8\xff", kPicture, kPictureHint},
+    {"GIF8", kPicture, kPictureHint},
+    {"RIFF", "the file is a picture, a sound or a film, not a model", ""},
+    {"%PDF-", "the file is a PDF document, not a model", ""},
+    {"\x7f"
+     "ELF",
+     "the file is a program or a library, not a model", ""},
     {"GGUF", "the file holds weights in the GGUF format, which is not supported", ""},
     {"7767517\n", "the file describes a network of ncnn, which is not supported", "give the model it was made from"},
     {"\x1f\x8b", "the file is compressed (gzip)", "unpack it first"},
@@ -29,6 +39,8 @@ constexpr Signature kSignatures[] = {
 };
 // Files known by their names; their bytes tell nothing or are those of another format.
 constexpr Signature kNames[] = {
+    {".bmp", kPicture, kPictureHint},
+    {".py", "the file is a Python program, not a model", "run it so that it writes the model, and give that file"},
     {".weights", "the file holds the weights of a Darknet network",
      "give the .cfg file as the model and this one as its weights"},
     {".params", "the file holds the parameters of an MXNet model",

@@ -119,12 +119,14 @@ Library& library() {
   return *instance;
 }
 
+// What the compiler said, as one line.
 std::string build_log(Object program) {
   size_t size = 0;
   if (library().get_build_info(program, library().device, kBuildLog, 0, nullptr, &size) != kSuccess || size == 0) return {};
   std::string text(size, '\0');
   if (library().get_build_info(program, library().device, kBuildLog, size, text.data(), nullptr) != kSuccess) return {};
   while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+  for (size_t at = 0; (at = text.find('\n', at)) != text.npos; at += 2) text.replace(at, 1, "; ");
   return text;
 }
 

@@ -35,6 +35,16 @@ void one_of(Status& problems, std::string_view key, const std::string& value, co
     problems.also(not_in(fmt::format("{} '{}'", key, value), value, legal));
 }
 
+// Users also write what other tools call a number format.
+Status unknown_dtype(const std::string& value, const std::vector<std::string>& legal) {
+  Status problem = not_in(fmt::format("quantized_dtype '{}'", value), value, legal);
+  if (value == "int8" || value == "i8" || value == "uint8" || value == "u8") problem.hint("did you mean 'w8a8'?");
+  if (value == "int16" || value == "i16") problem.hint("did you mean 'w16a16i'?");
+  if (value.starts_with("fp") || value.starts_with("float"))
+    problem.hint("floats need no quantization: build(do_quantization=False)");
+  return problem;
+}
+
 void warn(const std::string& text) { log(LogLevel::Warn, "config", text); }
 
 const platform::Platform* check_platforms(const BuildConfig& c, Status& problems) {
@@ -67,7 +77,7 @@ void check_quantization(const BuildConfig& c, const platform::Platform& chip, St
   one_of(problems, "quantized_method", c.quantized_method, quantized_methods());
   const std::vector<std::string> dtypes = quantized_dtypes();
   if (std::find(dtypes.begin(), dtypes.end(), c.quantized_dtype) == dtypes.end())
-    one_of(problems, "quantized_dtype", c.quantized_dtype, {dtypes.begin(), dtypes.begin() + 5});
+    problems.also(unknown_dtype(c.quantized_dtype, {dtypes.begin(), dtypes.begin() + 5}));
   else if (c.quantized_dtype != BuildConfig().quantized_dtype)  // the default may stay where nothing is quantized
     problems.also(number_format(chip, c.quantized_dtype).status());
   if (c.quantized_algorithm == "gdq" && c.quantized_dtype != "w4a16" && c.quantized_dtype != "w8a16")

@@ -51,6 +51,8 @@ class Building(Model):
         )
         if others.get("pre_compile") or isinstance(rknn_batch_size, (bool, np.bool_)) and rknn_batch_size:
             self._log.info("pre_compile: every model is compiled for its chip, so is this one")
+        if isinstance(do_quantization, (str, bytes)):  # of a settings file: 'False' would count as true
+            raise ValueError(f"Invalid do_quantization {do_quantization!r}, expect True or False!")
         builder.set_batch(batch_of(rknn_batch_size))
         auto_hybrid = bool(auto_hybrid or auto_hybrid_quant)
         self._log.info("rknn building ...")

@@ -165,7 +165,7 @@ def _as_picture(array, port, layout, warn):
         expanded = (1,) + array.shape
         warn(f"The dims of input(ndarray) shape {array.shape} is wrong, expect dims is 4! Try expand dims to {expanded}!")
         array = array.reshape(expanded)
-    elif array.ndim == 3 and array.size == np.prod(wanted):  # Toolkit1: pictures of a batch stacked along H
+    elif array.shape == (wanted[0] * wanted[1], *wanted[2:]):  # Toolkit1: pictures of a batch stacked along H
         array = array.reshape(wanted)
     n, c, h, w = wanted
     mistakes = ((n, h, w, c), (n, c, w, h), (n, w, h, c))  # rather than flat views
@@ -183,5 +183,8 @@ def _as_picture(array, port, layout, warn):
         )
         array = array.reshape(wanted)
     if not _fits(array.shape, wanted):
-        raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect '{layout}' like {tuple(wanted)}!")
+        other = "nchw" if layout == "nhwc" else "nhwc"
+        fits_other = any(_fits(array.shape, shape) for shape in (_read_as(port, other), _read_as(port, other)[1:]))
+        hint = f" Set data_format='{other}' if that is its order!" if fits_other else ""
+        raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect '{layout}' like {tuple(wanted)}!{hint}")
     return array

@@ -637,6 +637,9 @@ TEST(OnnxErrors, NotAModel) {
   source.path = "dir/photo.jpg";
   const std::string bytes = "\xff\xd8\xff\xe0 no model";
   source.bytes = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  const auto picture = importer::load_bytes(source, {}, ops::builtin_ops());
+  EXPECT_TRUE(contains(picture.status().to_string(), "photo.jpg: import: the file is a picture, not a model"));
+  source.bytes = source.bytes.subspan(3);
   const auto unknown = importer::load_bytes(source, {}, ops::builtin_ops());
   EXPECT_TRUE(contains(unknown.status().to_string(), "photo.jpg: import: the file is of no known model format"));
   EXPECT_TRUE(contains(importer::load_file("/nonexistent/m.onnx", {}, ops::builtin_ops()).status().to_string(), "cannot open"));
