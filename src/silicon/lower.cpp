@@ -374,7 +374,7 @@ LoweredNode lower(const format::Program& program, const Node& node, const OpSet&
   const Lower lowering = half ? half_lowering(node.op) : at == lowerings().end() ? nullptr : at->second;
   if (!def || !lowering) {
     const bool has_other_type = !half && half_lowering(node.op) && !node.inputs.empty() && node.inputs[0];
-    none.reason = has_other_type ? node.op + " has recipes for int8 and float16, its input is " +
+    none.reason = has_other_type ? node.op + " has a recipe for float16, not for " +
                                        std::string(dtype_name(program.graph.tensor(node.inputs[0]).dtype))
                                  : "there is no recipe for " + node.op;
     return none;
