@@ -1,5 +1,6 @@
 #include "import/lower/functions.h"
 
+#include <limits>
 #include <numbers>
 
 namespace orknn::importer {
@@ -77,17 +78,29 @@ TensorId floor_mod(Emitter& e, TensorId a, TensorId b) {
   return e.where(e.binary("And", signs_differ, not_equal(e, rest, zero)), e.add(rest, b), rest);
 }
 
-// The arc tangent of y / x, moved by pi to the left half plane; on the axis of y the sign of y decides, and the origin has angle
-// 0.
+// The arc tangent of y / |x|, taken from half a turn in the left half plane. Two infinities count as two ones: their quotient is
+// no number, and neither is that of two zeros, whose angle is 0.
 TensorId atan2(Emitter& e, TensorId y, TensorId x) {
-  const TensorId zero = e.scalar_like(x, 0.0), pi = e.scalar_like(x, std::numbers::pi);
-  const TensorId on_axis = e.binary("Equal", x, zero);
-  const TensorId slope = e.unary("Atan", e.div(y, e.where(on_axis, e.scalar_like(x, 1.0), x)));
+  const TensorId zero = e.scalar_like(x, 0.0), one = e.scalar_like(x, 1.0), pi = e.scalar_like(x, std::numbers::pi);
+  const TensorId are_infinite = e.binary("And", e.unary("IsInf", y), e.unary("IsInf", x));
+  const TensorId is_origin = e.binary("And", e.binary("Equal", y, zero), e.binary("Equal", x, zero));
+  const TensorId rise = e.where(are_infinite, e.unary("Sign", y), y);
+  const TensorId run = e.where(e.binary("Or", are_infinite, is_origin), one, e.unary("Abs", x));
+  const TensorId slope = e.unary("Atan", e.div(rise, run));
   const TensorId half_turn = e.where(e.binary("Less", y, zero), e.unary("Neg", pi), pi);
-  const TensorId angle = e.add(slope, e.where(e.binary("Less", x, zero), half_turn, zero));
-  return e.where(on_axis, e.mul(e.unary("Sign", y), std::numbers::pi / 2), angle);
+  return e.where(e.binary("Less", x, zero), e.sub(half_turn, slope), slope);
 }
-TensorId hypot(Emitter& e, TensorId a, TensorId b) { return e.unary("Sqrt", e.add(square(e, a), square(e, b))); }
+
+// The larger one times the square root of 1 + (smaller / larger)^2, whose square does not overflow. An infinite one decides, even
+// beside what is no number.
+TensorId hypot(Emitter& e, TensorId a, TensorId b) {
+  const TensorId size_a = e.unary("Abs", a), size_b = e.unary("Abs", b), one = e.scalar_like(a, 1.0);
+  const TensorId larger = e.binary("Max", size_a, size_b), smaller = e.binary("Min", size_a, size_b);
+  const TensorId share = e.div(smaller, e.where(e.with_scalar("Equal", larger, 0.0), one, larger));
+  const TensorId length = e.mul(larger, e.unary("Sqrt", e.add(square(e, share), one)));
+  const TensorId is_infinite = e.binary("Or", e.unary("IsInf", a), e.unary("IsInf", b));
+  return e.where(is_infinite, e.scalar_like(a, std::numeric_limits<double>::infinity()), length);
+}
 
 TensorId zero_where_zero(Emitter& e, TensorId tested, TensorId value) {
   return e.where(e.with_scalar("Equal", tested, 0.0), e.scalar_like(value, 0.0), value);

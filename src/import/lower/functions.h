@@ -1,6 +1,6 @@
 // Functions that frameworks have and we compose of our operators. Roundings and remainders are exact, log1p and expm1 keep their
-// digits near 0; the others are as good as their formulas: hypot has no value where a square overflows, atan2 none where both are
-// infinite. All take tensors of one type and can stand in a row as they are ({"LOG1P", log1p}).
+// digits near 0, hypot and atan2 are right for infinite operands and where squares or quotients overflow; the others are as good
+// as their formulas. All take tensors of one type and can stand in a row as they are ({"LOG1P", log1p}).
 #pragma once
 
 #include "import/lower/emitter.h"
@@ -37,7 +37,7 @@ ir::TensorId floor_div(Emitter& e, ir::TensorId a, ir::TensorId b);
 ir::TensorId truncate_div(Emitter& e, ir::TensorId a, ir::TensorId b);
 ir::TensorId floor_mod(Emitter& e, ir::TensorId a, ir::TensorId b);     // sign of the divisor
 ir::TensorId truncate_mod(Emitter& e, ir::TensorId a, ir::TensorId b);  // sign of the dividend
-ir::TensorId atan2(Emitter& e, ir::TensorId y, ir::TensorId x);
+ir::TensorId atan2(Emitter& e, ir::TensorId y, ir::TensorId x);         // zeros count as positive
 ir::TensorId hypot(Emitter& e, ir::TensorId a, ir::TensorId b);
 // `value` where `tested` is not 0, and 0 where it is, whatever `value` is there.
 ir::TensorId zero_where_zero(Emitter& e, ir::TensorId tested, ir::TensorId value);

@@ -69,6 +69,33 @@ TEST_F(Composed, angles_of_all_quadrants_and_axes) {
     EXPECT_FLOAT_EQ(static_cast<float>(angle[i]), std::atan2(y[i], x[i])) << y[i] << ", " << x[i];
 }
 
+TEST_F(Composed, angles_of_infinite_and_huge_operands) {
+  const float huge = 3e38f, tiny = 1e-38f, none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> ends{kInfinity, -kInfinity, huge, -huge, tiny, -tiny, 1, -1, 0};
+  std::vector<float> y, x;
+  for (float a : ends)
+    for (float b : ends) {
+      y.push_back(a);
+      x.push_back(b);
+    }
+  const Values angle = of(atan2, y, x);
+  for (size_t i = 0; i < y.size(); ++i)
+    EXPECT_FLOAT_EQ(static_cast<float>(angle[i]), std::atan2(y[i], x[i])) << y[i] << ", " << x[i];
+  for (const double a : of(atan2, std::vector<float>{none, 1, none, none}, std::vector<float>{1, none, 0, kInfinity}))
+    EXPECT_TRUE(std::isnan(a));
+  EXPECT_FLOAT_EQ(static_cast<float>(of(atan2, std::vector<float>{1}, std::vector<float>{-0.0f})[0]), std::atan2(1.0f, -0.0f));
+}
+
+TEST_F(Composed, lengths_of_infinite_huge_and_tiny_operands) {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> a{3, -3e38f, 2e38f, 1e-30f, 0, -0.0f, kInfinity, -kInfinity, kInfinity, 1e30f};
+  const std::vector<float> b{4, 1e20f, -2e38f, 1e-30f, 0, 5, kInfinity, 1, none, 1};
+  const Values length = of(hypot, a, b);
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_FLOAT_EQ(static_cast<float>(length[i]), std::hypot(a[i], b[i])) << a[i] << ", " << b[i];
+  EXPECT_TRUE(std::isnan(of(hypot, std::vector<float>{none}, std::vector<float>{1})[0]));
+}
+
 TEST_F(Composed, zero_wins_over_what_is_not_finite) {
   EXPECT_EQ(of(xlogy, std::vector<float>{0, 2}, std::vector<float>{0, 1}), (Values{0, 0}));
   EXPECT_EQ(of(div_no_nan, std::vector<float>{3, 4}, std::vector<float>{0, 2}), (Values{0, 2}));
