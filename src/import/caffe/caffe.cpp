@@ -119,7 +119,11 @@ class Loader {
     ORKNN_TRY_ASSIGN(const std::vector<std::string> outputs, wanted_outputs());
     ORKNN_TRY_ASSIGN(const LayerPlan plan, plan_for(outputs));
     ORKNN_TRY(add_inputs(plan));
-    for (size_t i : plan.layers) lower(instances_[i]);
+    build_.network.lower_all(names_, plan, [&](size_t i, bool is_reachable) -> Status {
+      const Instance& instance = instances_[i];
+      if (!is_reachable && (instance.role != Role::Compute || table().find(instance.layer->type))) return {};
+      return lower(instance).node(instance.layer->name, instance.layer->type);
+    });
     if (!build_.network.is_clean()) return build_.network.finish({});
     return build_.network.finish(options_.outputs.empty() ? without_constants(outputs) : outputs);
   }
@@ -258,7 +262,6 @@ class Loader {
         port_layers_[i.writes[k]] = i.layer;
       }
     }
-    if (!options_.inputs.empty()) ORKNN_TRY(choose_ports(plan));
     for (const Port& p : ports_)
       if (p.shape && is_static(*p.shape)) {
         const Dims dims = *to_dims(*p.shape);
@@ -266,7 +269,7 @@ class Loader {
           return at_port(p, invalid_model("input '" + p.name + "' has a negative extent").found(to_string(dims)));
         if (const auto count = checked_element_count(dims); !count) return at_port(p, count.status());
       }
-    ORKNN_TRY(apply_sizes(ports_, options_).status());
+    ORKNN_TRY_ASSIGN(ports_, chosen_inputs(std::move(ports_), plan, options_));
     for (Port& p : ports_) ORKNN_TRY(settle(p));
     for (const Port& p : ports_) build_.network.add_input(p);
     return {};
@@ -276,24 +279,6 @@ class Loader {
   Status at_port(const Port& port, Status problem) const {
     const auto it = port_layers_.find(port.name);
     return it == port_layers_.end() ? problem.node(port.name, "input") : problem.node(it->second->name, it->second->type);
-  }
-
-  // The user's inputs in the user's order. None of those that are needed may be missing.
-  Status choose_ports(const LayerPlan& plan) {
-    std::vector<Port> chosen;
-    for (const std::string& name : options_.inputs) {
-      const auto it = std::find_if(ports_.begin(), ports_.end(), [&](const Port& p) { return p.name == name; });
-      chosen.push_back(it == ports_.end() ? port_of(name, std::nullopt) : *it);
-    }
-    for (const Port& p : ports_)
-      if (plan.read.contains(p.name) &&
-          std::none_of(chosen.begin(), chosen.end(), [&](const Port& c) { return c.name == p.name; })) {
-        return invalid_argument("the model depends on input '" + p.name + "' too")
-            .expected("its name among the inputs")
-            .found(quoted_list(options_.inputs));
-      }
-    ports_ = std::move(chosen);
-    return {};
   }
 
   // An input without shape: as much of it as the first layer that reads it tells; the rest is open and may differ between runs.
@@ -343,57 +328,42 @@ class Loader {
     }
   }
 
-  // Problems are kept and the next layers tried; those that read what could not be made are passed over in silence if their type
-  // is known.
-  void lower(const Instance& instance) {
+  Status lower(const Instance& instance) {
     Network& network = build_.network;
     const LayerDescription& description = *instance.layer;
-    const auto fail = [&](Status s) {
-      network.report(s.node(description.name, description.type));
-      broken_.insert(instance.writes.begin(), instance.writes.end());
-    };
+    if (instance.role == Role::Compute && !table().find(description.type)) return unknown_type(description);
     std::vector<TensorId> bottoms;
     for (const std::string& name : instance.reads) {
-      if (broken_.contains(name)) {
-        if (instance.role == Role::Compute && !table().find(description.type)) return fail(unknown_type(description));
-        broken_.insert(instance.writes.begin(), instance.writes.end());
-        return;
-      }
-      auto id = network.need(name);
-      if (!id) return fail(id.status());
-      bottoms.push_back(*id);
+      ORKNN_TRY_ASSIGN(const TensorId id, network.need(name));
+      bottoms.push_back(id);
     }
     if (instance.role == Role::Constant) {
       for (size_t i = 0; i < instance.writes.size(); ++i) {
-        auto value = dummy_value(build_, description, i);
-        if (!value) return fail(value.status());
-        network.bind(instance.writes[i], network.graph.add_constant(instance.writes[i], std::move(*value)), description.name);
+        ORKNN_TRY_ASSIGN(TensorData value, dummy_value(build_, description, i));
+        network.bind(instance.writes[i], network.graph.add_constant(instance.writes[i], std::move(value)), description.name);
       }
-      return;
+      return {};
     }
     Layer layer(build_, description, std::move(bottoms));
     warn_of_unknown_fields(layer, description.fields);
-    const Row* row = table().find(description.type);
-    if (!row) return fail(unknown_type(description));
-    const auto tops = (*row)(layer);
-    if (!layer.problem()) return fail(layer.problem());
-    if (!tops) return fail(tops.status());
+    const auto tops = (*table().find(description.type))(layer);
+    if (!layer.problem()) return layer.problem();
+    if (!tops) return tops.status();
     if (tops->size() > instance.writes.size())
-      return fail(invalid_model("the layer has too few tops")
-                      .expected("at least " + std::to_string(tops->size()))
-                      .found(std::to_string(instance.writes.size())));
+      return invalid_model("the layer has too few tops")
+          .expected("at least " + std::to_string(tops->size()))
+          .found(std::to_string(instance.writes.size()));
     if (tops->size() < instance.writes.size())
-      return fail(invalid_model("the layer has too many tops")
-                      .expected("at most " + std::to_string(tops->size()))
-                      .found(std::to_string(instance.writes.size())));
+      return invalid_model("the layer has too many tops")
+          .expected("at most " + std::to_string(tops->size()))
+          .found(std::to_string(instance.writes.size()));
     for (size_t i = 0; i < tops->size(); ++i) {
       const TensorId top = (*tops)[i];
-      if (!layer.shape_of(top))  // a shape rule said no
-        if (Status s = infer_shapes(network.graph, network.ops); !s) return fail(std::move(s));
-      if (const auto dims = layer.dims_of(top))
-        if (auto count = checked_element_count(*dims); !count) return fail(count.status());
+      if (!layer.shape_of(top)) ORKNN_TRY(infer_shapes(network.graph, network.ops));  // a shape rule said no
+      if (const auto dims = layer.dims_of(top)) ORKNN_TRY(checked_element_count(*dims).status());
       network.bind(instance.writes[i], top, description.name);
     }
+    return {};
   }
 
   const NetDescription& net_;
@@ -403,7 +373,6 @@ class Loader {
   std::vector<Port> ports_;
   std::unordered_map<std::string, const LayerDescription*> port_layers_;  // which layer describes an input, if one does
   std::vector<LayerNames> names_;
-  std::unordered_set<std::string> broken_;
   bool has_open_inputs_ = false;
 };
 

@@ -141,6 +141,38 @@ Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& opti
   return symbols;
 }
 
+Result<LayerPlan> plan_model(std::span<const LayerNames> layers, std::span<const Port> inputs,
+                             std::span<const std::string> outputs, const ImportOptions& options) {
+  const std::unordered_set<std::string_view> stops(options.inputs.begin(), options.inputs.end());
+  const std::vector<std::string_view> wanted(outputs.begin(), outputs.end());
+  ORKNN_TRY_ASSIGN(LayerPlan plan, plan_layers(layers, wanted, stops));
+  std::unordered_set<std::string_view> known;
+  for (const Port& p : inputs) known.insert(p.name);
+  for (const LayerNames& names : layers) known.insert(names.writes.begin(), names.writes.end());
+  for (const auto& [list, what] : {std::pair(&options.outputs, "outputs"), std::pair(&options.inputs, "inputs")})
+    for (const std::string& name : *list)
+      if (!known.contains(name)) return no_such_tensor(name, what, *list, known);
+  return plan;
+}
+
+Result<std::vector<Port>> chosen_inputs(std::vector<Port> inputs, const LayerPlan& plan, const ImportOptions& options) {
+  if (!options.inputs.empty()) {
+    std::vector<Port> chosen;
+    for (const std::string& name : options.inputs) {
+      const auto it = std::ranges::find(inputs, name, &Port::name);
+      chosen.push_back(it == inputs.end() ? Port{.name = name, .shape = {}, .value = {}} : *it);
+    }
+    for (const Port& p : inputs)
+      if (plan.read.contains(p.name) && std::ranges::find(options.inputs, p.name) == options.inputs.end())
+        return invalid_argument("the model depends on input '" + p.name + "' too")
+            .expected("its name among the inputs")
+            .found(quoted_list(options.inputs));
+    inputs = std::move(chosen);
+  }
+  ORKNN_TRY(apply_sizes(inputs, options).status());
+  return inputs;
+}
+
 std::string quoted_list(std::span<const std::string> names) {
   std::string text;
   for (const std::string& n : names) text += (text.empty() ? "'" : ", '") + n + "'";

@@ -58,6 +58,12 @@ requires(!std::convertible_to<Names, std::span<const std::string_view>>) Status
 // The wording for an extent that is not known though it has to be.
 Status invalid_input_shape(const ir::Shape& shape, size_t input);
 
+// The plan for a model with these inputs, cut as the user wants; names of the user's that nobody writes are refused.
+Result<LayerPlan> plan_model(std::span<const LayerNames> layers, std::span<const Port> inputs,
+                             std::span<const std::string> outputs, const ImportOptions& options);
+// The inputs of the model, or the user's in the user's order, of which none that is needed may be missing; with their sizes.
+Result<std::vector<Port>> chosen_inputs(std::vector<Port> inputs, const LayerPlan& plan, const ImportOptions& options);
+
 // --- problems
 // What an importer found wrong, so that all of it is reported at once.
 class Problems {
@@ -93,6 +99,19 @@ class Network {
   Result<ir::TensorId> need(std::string_view name) const;
   // Keeps a problem; the importer goes on with the next layer.
   void report(const Status& problem) { problems_.add(problem); }
+  // Calls `lower(i, is_reachable)` for each layer of a plan and reports its problems. A layer is not reachable where one before
+  // it failed: that is no problem of its own, unless its operator is unknown.
+  template <class Lower>
+  void lower_all(std::span<const LayerNames> layers, const LayerPlan& plan, Lower&& lower) {
+    std::unordered_set<std::string_view> failed;
+    for (const size_t i : plan.layers) {
+      const bool is_reachable =
+          std::none_of(layers[i].reads.begin(), layers[i].reads.end(), [&](auto name) { return failed.contains(name); });
+      const Status status = lower(i, is_reachable);
+      if (!status) report(status);
+      if (!status || !is_reachable) failed.insert(layers[i].writes.begin(), layers[i].writes.end());
+    }
+  }
   // Nothing was reported so far.
   bool is_clean() const { return problems_.is_empty(); }
   // Makes the named tensors the outputs (a constant or an input as output gets an Identity), drops what they do not need,

@@ -421,15 +421,11 @@ Result<Graph> Model::build(const ImportOptions& options) {
   ORKNN_TRY_ASSIGN(const std::vector<Port> inputs, ports(plan, options));
   for (const Port& port : inputs) network_.add_input(port);
   ORKNN_TRY(add_constants(plan));
-  std::unordered_set<std::string_view> failed;  // what depends on a failed layer is not a problem of its own
-  for (size_t n : plan.layers) {
+  network_.lower_all(layers, plan, [&](size_t n, bool is_reachable) -> Status {
     const SymbolNode& node = symbol_.nodes[n];
-    bool is_reachable = true;
-    for (std::string_view name : layers[n].reads) is_reachable &= !failed.contains(name);
-    Status status = is_reachable || !table().find(node.op) ? lower(node, static_cast<uint32_t>(n)) : Status();
-    if (!status) network_.report(status.node(node.name, node.op));
-    if (!status || !is_reachable) failed.insert(layers[n].writes.begin(), layers[n].writes.end());
-  }
+    if (!is_reachable && table().find(node.op)) return {};
+    return lower(node, static_cast<uint32_t>(n)).node(node.name, node.op);
+  });
   return network_.finish(outputs);
 }
 

@@ -64,54 +64,22 @@ class Loader {
       for (const auto& list : op.outputs) names.writes.insert(names.writes.end(), list.begin(), list.end());
     }
     const std::vector<std::string>& outputs = options_.outputs.empty() ? program_.outputs : options_.outputs;
-    ORKNN_TRY(check_names());
-    const std::unordered_set<std::string_view> stops(options_.inputs.begin(), options_.inputs.end());
-    const std::vector<std::string_view> wanted(outputs.begin(), outputs.end());
-    ORKNN_TRY_ASSIGN(const LayerPlan plan, plan_layers(names_, wanted, stops));
-    ORKNN_TRY(add_inputs(plan));
+    ORKNN_TRY_ASSIGN(const LayerPlan plan, plan_model(names_, program_.inputs, outputs, options_));
+    ORKNN_TRY_ASSIGN(const std::vector<Port> inputs, chosen_inputs(program_.inputs, plan, options_));
+    for (const Port& p : inputs) {
+      if (p.dtype == DType::Undefined) return invalid_model("input '" + p.name + "' has an unknown element type");
+      network_.add_input(p);
+    }
     ORKNN_TRY(add_parameters(plan));
-    for (size_t i : plan.layers) lower_or_report(i);
+    network_.lower_all(names_, plan, [&](size_t i, bool is_reachable) -> Status {
+      const Operator& op = program_.operators[i];
+      if (!is_reachable && (has_blocks(op) || table().find(op.type))) return {};
+      return lower_operator(network_, op, [&](std::string_view name) { return is_read(name); }).node(op.name, op.type);
+    });
     return network_.finish(outputs);
   }
 
  private:
-  Status check_names() const {
-    std::unordered_set<std::string_view> known;
-    for (const Port& p : program_.inputs) known.insert(p.name);
-    for (const LayerNames& names : names_) known.insert(names.writes.begin(), names.writes.end());
-    for (const std::string& name : options_.outputs)
-      if (!known.contains(name)) return no_such_tensor(name, "outputs", options_.outputs, known);
-    for (const std::string& name : options_.inputs)
-      if (!known.contains(name)) return no_such_tensor(name, "inputs", options_.inputs, known);
-    return {};
-  }
-
-  // The program's inputs, or the user's in the user's order, none of which may be missing that is needed.
-  Status add_inputs(const LayerPlan& plan) {
-    std::vector<Port> ports = program_.inputs;
-    if (!options_.inputs.empty()) {
-      ports.clear();
-      for (const std::string& name : options_.inputs) {
-        const auto it =
-            std::find_if(program_.inputs.begin(), program_.inputs.end(), [&](const Port& p) { return p.name == name; });
-        ports.push_back(it == program_.inputs.end() ? Port{.name = name, .dtype = DType::Float32, .shape = {}, .value = {}}
-                                                    : *it);
-      }
-      for (const Port& p : program_.inputs)
-        if (plan.read.contains(p.name) &&
-            std::find(options_.inputs.begin(), options_.inputs.end(), p.name) == options_.inputs.end())
-          return invalid_argument("the model depends on input '" + p.name + "' too")
-              .expected("its name among the inputs")
-              .found(quoted_list(options_.inputs));
-    }
-    ORKNN_TRY(apply_sizes(ports, options_).status());
-    for (const Port& p : ports) {
-      if (p.dtype == DType::Undefined) return invalid_model("input '" + p.name + "' has an unknown element type");
-      network_.add_input(p);
-    }
-    return {};
-  }
-
   Status add_parameters(const LayerPlan& plan) {
     InventedValues invented;
     bool is_any_made_up = false;
@@ -137,18 +105,6 @@ class Loader {
     return {};
   }
 
-  // What depends on a failed operator is no problem of its own, but one that nobody knows is always reported.
-  void lower_or_report(size_t i) {
-    const Operator& op = program_.operators[i];
-    bool is_reachable = true;
-    for (std::string_view name : names_[i].reads) is_reachable &= !failed_.contains(name);
-    Status status;
-    if (is_reachable || (!has_blocks(op) && !table().find(op.type)))
-      status = lower_operator(network_, op, [&](std::string_view name) { return is_read(name); });
-    if (!status) network_.report(status.node(op.name, op.type));
-    if (!status || !is_reachable) failed_.insert(names_[i].writes.begin(), names_[i].writes.end());
-  }
-
   bool is_read(std::string_view name) const {
     const auto reads = [&](const LayerNames& names) {
       return std::find(names.reads.begin(), names.reads.end(), name) != names.reads.end();
@@ -162,7 +118,6 @@ class Loader {
   const ImportOptions& options_;
   Network network_;
   std::vector<LayerNames> names_;
-  std::unordered_set<std::string_view> failed_;
 };
 
 // The parameter file beside the model: of the same name, or as old versions call it.
