@@ -72,27 +72,23 @@ def test_unknown_layers_are_reported_at_once(changed, load):
     ("name", "old", "new", "text"),
     [
         ("operations.h5", b'"class_name": "Absolute"', b'"class_name": "Absolate"', "the function 'Absolate' is not supported"),
-        ("sequence.h5", b'"axis": 1', b'"axis": 9', "the axis is outside of the tensor"),
+        ("sequence.h5", b'"axis": 1', b'"axis": 9', "axis out of range"),
         ("classifier.h5", b"model_config", b"model_confug", "holds no description of a model"),
+        ("classifier.h5", b'"class_name": "Flatten"', b'"class_name": "Lambda" ', "is Python code, which cannot be read"),
+        ("classifier.h5", b'"class_name": "Dropout"', b'"class_name": "Hashing"', "works on texts or tables"),
+        ("branches.h5", b'"class_name": "Add"', b'"class_name": "ELU"', "more than one tensor is given to the layer"),
     ],
-    ids=["function", "axis", "weights_alone"],
+    ids=["function", "axis", "weights_alone", "python", "texts", "inputs"],
 )
 def test_what_cannot_be_read_is_refused(name, old, new, text, changed, load):
     code, error = load(changed(name, {old: new}))
     assert code == -1 and text in error
 
 
-@pytest.mark.parametrize("name", ["first_state.keras", "old_first_state.keras"])
-def test_layers_with_more_inputs_than_we_read_are_refused(name, load):
-    code, error = load(MODELS / "refused" / name)
-    assert code == -1 and "more than one tensor is given to the layer" in error
-
-
-def test_masks_are_warned_of(changed, load):
-    masked = changed("sequence.h5", {b'"mask_zero": false': b'"mask_zero": true '})
-    for path in (masked, MODELS / "sequence.h5"):
-        code, error = load(path)
-        assert code == 0 and ("masks (mask_zero)" in error) == (path == masked)
+def test_masks_that_are_not_used_change_nothing(changed, load):
+    masked = changed("sequence.h5", {b'"mask_zero": false': b'"mask_zero": true '})  # a convolution follows, which drops them
+    code, _ = load(masked)
+    assert code == 0
 
 
 def test_command_line_recognizes_keras(openrknn, tmp_path):

@@ -1,8 +1,7 @@
-// Keras models: .h5 of Keras 2 and 3, .keras archives. They become a TensorFlow graph, which that importer reads.
+// Keras models: .h5 of Keras 2 and 3, .keras archives.
 #include "import/importer.h"
 #include "import/keras/hdf5.h"
-#include "import/keras/model.h"
-#include "import/tensorflow/lowering.h"
+#include "import/keras/layer.h"
 #include "import/zip/archive.h"
 
 namespace orknn::importer {
@@ -58,39 +57,42 @@ Result<Model> read_archive(Bytes bytes) {
 
 Result<Model> read_model(Bytes bytes) { return looks_like_hdf5(bytes) ? read_h5(bytes) : read_archive(bytes); }
 
-// Layers may be named where TensorFlow names tensors.
-void name_tensors(const TfGraph& graph, std::vector<std::string>& names) {
-  for (std::string& name : names)
-    if (const auto found = graph.layers.find(name); found != graph.layers.end()) name = found->second;
-}
-
-Result<Imported> load(const Source& source, const ImportOptions& given, const ir::OpSet& ops) {
+Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
   ORKNN_TRY_ASSIGN(const Model model, read_model(source.bytes));
-  ORKNN_TRY_ASSIGN(TfGraph written, to_tensorflow(model));
-  ImportOptions options = given;
-  name_tensors(written, options.inputs);
-  name_tensors(written, options.outputs);
-  if (options.outputs.empty()) options.outputs = written.outputs;
-  const auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(written.bytes));
-  ORKNN_TRY_ASSIGN(const tensorflow::GraphDef graph, tensorflow::parse_graph(*bytes));
+  ORKNN_TRY_ASSIGN(const FlatModel flat, flatten(model.description, model.generation()));
+  std::vector<LayerNames> names;
+  for (const Call& call : flat.calls)
+    names.push_back({{call.inputs.begin(), call.inputs.end()}, {call.outputs.begin(), call.outputs.end()}});
+  const std::vector<std::string>& outputs = options.outputs.empty() ? flat.outputs : options.outputs;
+  ORKNN_TRY_ASSIGN(const LayerPlan plan, plan_model(names, flat.inputs, outputs, options));
+  ORKNN_TRY_ASSIGN(const std::vector<Port> inputs, chosen_inputs(flat.inputs, plan, options));
+  Build build(model, ops);
+  for (const Port& port : inputs) build.network.add_input(port);
+  build.network.lower_all(names, plan, [&](size_t i, bool is_reachable) -> Status {
+    const Call& call = flat.calls[i];
+    if (!is_reachable && find_row(*call.layer)) return {};
+    return lower_call(build, call).node(call.path, (*call.layer)["class_name"].string());
+  });
   Imported result;
   result.source.framework = "keras";
   result.source.producer = "Keras " + model.version;
-  tensorflow::Lowering lowering(graph, bytes, ops);
-  ORKNN_TRY_ASSIGN(result.graph, lowering.run(options));
-  result.source.warnings = lowering.warnings();
-  result.source.warnings.insert(result.source.warnings.end(), written.warnings.begin(), written.warnings.end());
+  ORKNN_TRY_ASSIGN(result.graph, build.network.finish(outputs));
+  for (const auto& [ports, is_nchw] :
+       {std::pair(result.graph.inputs(), options.input_is_nchw), std::pair(result.graph.outputs(), false)})
+    for (const ir::TensorId id : ports)
+      if (ir::Tensor& port = result.graph.tensor(id); port.shape && port.shape->size() == 4)
+        port.layout = is_nchw ? ir::Layout::NCHW : ir::Layout::NHWC;
+  result.source.warnings = build.network.warnings;
   return result;
 }
 
 Result<Survey> survey(const Source& source) {
   ORKNN_TRY_ASSIGN(const Model model, read_model(source.bytes));
+  ORKNN_TRY_ASSIGN(const FlatModel flat, flatten(model.description, model.generation()));
   Survey result;
-  for (const Json& layer : layers_of(model.description)) {
-    const std::string kind = layer["class_name"].string();
-    ++result.operators[kind];
-    if (kind == "InputLayer") result.inputs.push_back({.name = name_of(layer)});
-  }
+  for (const Call& call : flat.calls) ++result.operators[(*call.layer)["class_name"].string()];
+  for (const Port& port : flat.inputs) result.inputs.push_back({port.name, port.dtype, port.shape});
+  for (const std::string& name : flat.outputs) result.outputs.push_back({.name = name});
   return result;
 }
 }  // namespace

@@ -1,11 +1,12 @@
-// A Keras model as a TensorFlow graph.
+// A Keras model as a list of calls of layers.
 #pragma once
 
-#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "import/keras/weights.h"
+#include "import/lower/network.h"
 
 namespace orknn::importer::keras {
 
@@ -17,14 +18,24 @@ struct Model {
   int generation() const { return version.starts_with("2") || version.starts_with("1") ? 2 : 3; }
 };
 
-struct TfGraph {
-  std::vector<std::byte> bytes;               // a GraphDef
-  std::vector<std::string> outputs;           // tensors, in the order of the model
-  std::map<std::string, std::string> layers;  // the tensor that each layer's first call gives
-  std::vector<std::string> warnings;          // what the graph leaves out
+// One call of a layer.
+struct Call {
+  const Json* layer = nullptr;       // with class_name and config
+  std::string path;                  // of the layer; its weights are there, and below it
+  std::vector<std::string> inputs;   // the tensors that its arguments hold, in their order
+  std::vector<std::string> outputs;  // as many as are read, at least one
+  Json arguments = {};               // as Keras 3 states them, "args" and "kwargs"; null: the inputs alone
 };
 
-// Reports every layer that is not supported at once.
-Result<TfGraph> to_tensorflow(const Model& model);
+// Models in models are taken apart: their calls stand beside the others.
+struct FlatModel {
+  std::vector<Call> calls;  // in an order of execution
+  std::vector<Port> inputs;
+  std::vector<std::string> outputs;
+};
+Result<FlatModel> flatten(const Json& model, int generation);
+// The same of a model inside a layer: its layers are below `path`, and it is called with these tensors.
+Result<FlatModel> flatten_inner(const Json& model, int generation, const std::string& path,
+                                const std::vector<std::string>& inputs);
 
 }  // namespace orknn::importer::keras

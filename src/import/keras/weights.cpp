@@ -3,23 +3,16 @@
 #include <algorithm>
 #include <cctype>
 
-#include "ir/tensor_data.h"
-
 namespace orknn::importer::keras {
 namespace {
 
 constexpr int kMaxModelDepth = 16;
 
-Result<Weight> read_weight(const Hdf5& file, Hdf5::Object object) {
+Result<ir::TensorData> read_weight(const Hdf5& file, Hdf5::Object object) {
   ORKNN_TRY_ASSIGN(const Hdf5Dataset dataset, file.dataset(object));
-  Weight weight{dataset.dims, {}};
-  if (dataset.data.empty()) return weight;
-  // Datasets lie at any address.
-  ir::TensorData copy = ir::TensorData::allocate(dataset.dtype, dataset.dims);
-  std::copy(dataset.data.begin(), dataset.data.end(), static_cast<std::byte*>(copy.mutable_data()));
-  const ir::TensorData floats = ir::convert(copy.view(), DType::Float32);
-  weight.values.assign(floats.values<float>().begin(), floats.values<float>().end());
-  return weight;
+  ir::TensorData value = ir::TensorData::allocate(dataset.dtype, dataset.dims);  // datasets lie at any address
+  if (!dataset.data.empty()) std::copy(dataset.data.begin(), dataset.data.end(), static_cast<std::byte*>(value.mutable_data()));
+  return dataset.dtype == DType::Float32 ? value : ir::convert(value.view(), DType::Float32);
 }
 
 // "kernel:0" in "block/conv1/kernel:0" belongs to "conv1".
@@ -40,27 +33,21 @@ Result<std::vector<std::string>> weight_names(const Hdf5& file, Hdf5::Object gro
   }
 }
 
+// The model that a layer is, or that it calls for each step; nullptr without one.
+const Json* inner_model(const Json& layer) {
+  if (is_model(layer)) return &layer;
+  const Json& wrapped = layer["config"]["layer"];
+  return is_model(wrapped) ? &wrapped : nullptr;
+}
+
 // Names of the layers of a model at any depth, with their paths.
 void add_paths(const Json& model, const std::string& prefix, int depth, std::map<std::string, std::string, std::less<>>& paths) {
   if (depth > kMaxModelDepth) return;
   for (const Json& layer : layers_of(model)) {
     const std::string path = prefix + name_of(layer);
     paths.emplace(name_of(layer), path);
-    if (is_model(layer)) add_paths(layer, path + "/", depth + 1, paths);
+    if (const Json* inner = inner_model(layer)) add_paths(*inner, path + "/", depth + 1, paths);
   }
-}
-
-// What a layer is called in an archive: its class in small letters with underscores.
-std::string snake_case(const std::string& name) {
-  std::string out;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const bool upper = std::isupper(static_cast<unsigned char>(name[i])) != 0;
-    const bool after_small = i > 0 && std::islower(static_cast<unsigned char>(name[i - 1])) != 0;
-    const bool before_small = i + 1 < name.size() && std::islower(static_cast<unsigned char>(name[i + 1])) != 0;
-    if (upper && i > 0 && (after_small || before_small)) out += '_';
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
-  }
-  return out;
 }
 
 class ArchiveReader {
@@ -87,10 +74,15 @@ class ArchiveReader {
       const auto& objects = named ? by_name : by_group;
       const auto found = objects.find(named ? name : earlier ? kind + "_" + std::to_string(earlier) : kind);
       if (found == objects.end()) continue;
-      if (is_model(layer))
+      const Json* inner = inner_model(layer);
+      if (is_model(layer)) {
         ORKNN_TRY(read_model(layer, found->second, prefix + name + "/", depth + 1));
-      else
+      } else if (inner) {
+        ORKNN_TRY_ASSIGN(const auto wrapped, file_.find(found->second, "layer"));
+        if (wrapped) ORKNN_TRY(read_model(*inner, *wrapped, prefix + name + "/layer/", depth + 1));
+      } else {
         ORKNN_TRY(read_layer(found->second, prefix + name, 0));
+      }
     }
     return {};
   }
@@ -113,7 +105,7 @@ class ArchiveReader {
     for (size_t i = 0;; ++i) {
       ORKNN_TRY_ASSIGN(const auto object, file_.find(group, std::to_string(i)));
       if (!object) return {};
-      ORKNN_TRY_ASSIGN(Weight weight, read_weight(file_, *object));
+      ORKNN_TRY_ASSIGN(ir::TensorData weight, read_weight(file_, *object));
       weights_[path].push_back(std::move(weight));
     }
   }
@@ -122,6 +114,18 @@ class ArchiveReader {
   Weights& weights_;
 };
 }  // namespace
+
+std::string snake_case(const std::string& name) {
+  std::string out;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool upper = std::isupper(static_cast<unsigned char>(name[i])) != 0;
+    const bool after_small = i > 0 && std::islower(static_cast<unsigned char>(name[i - 1])) != 0;
+    const bool before_small = i + 1 < name.size() && std::islower(static_cast<unsigned char>(name[i + 1])) != 0;
+    if (upper && i > 0 && (after_small || before_small)) out += '_';
+    out += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+  }
+  return out;
+}
 
 const std::vector<Json>& layers_of(const Json& model) {
   const Json& config = model["config"];
@@ -146,11 +150,11 @@ Result<Weights> read_h5_weights(const Hdf5& file, const Json& model) {
     ORKNN_TRY_ASSIGN(const std::vector<std::string> names, weight_names(file, object));
     const auto& layers = layers_of(model);
     const bool nested =
-        std::any_of(layers.begin(), layers.end(), [&, n = &name](const Json& l) { return name_of(l) == *n && is_model(l); });
+        std::any_of(layers.begin(), layers.end(), [&, n = &name](const Json& l) { return name_of(l) == *n && inner_model(l); });
     for (const std::string& path : names) {
       ORKNN_TRY_ASSIGN(const auto found, file.find(object, path));
       if (!found) return invalid_model("a weight is missing").found(path);
-      ORKNN_TRY_ASSIGN(Weight weight, read_weight(file, *found));
+      ORKNN_TRY_ASSIGN(ir::TensorData weight, read_weight(file, *found));
       const auto inner = nested ? paths.find(owner_of(path)) : paths.end();
       weights[inner == paths.end() ? name : inner->second].push_back(std::move(weight));
     }

@@ -12,14 +12,11 @@ TensorId masked_scores(Emitter& e, TensorId scores, TensorId mask, bool hides) {
   return hides ? e.where(mask, never, scores) : e.where(mask, scores, never);
 }
 
-namespace {
-// True on and below the diagonal.
 TensorId causal_mask(Emitter& e, int64_t rows, int64_t columns) {
   return e.cast(e.emit("Trilu", {e.full(Dims{rows, columns}, 1, DType::Int32)}, {{"upper", int64_t{0}}}), DType::Bool);
 }
-}  // namespace
 
-Result<TensorId> attention(Emitter& e, TensorId q, TensorId k, TensorId v, const AttentionOptions& options) {
+Result<Attended> attend(Emitter& e, TensorId q, TensorId k, TensorId v, const AttentionOptions& options) {
   ORKNN_TRY_ASSIGN(const Dims rows, e.need_dims(q, "to attend"));
   ORKNN_TRY_ASSIGN(const Dims columns, e.need_dims(k, "to attend"));
   ORKNN_TRY_ASSIGN(const int64_t value_rank, e.need_rank(v, "to attend"));
@@ -38,7 +35,13 @@ Result<TensorId> attention(Emitter& e, TensorId q, TensorId k, TensorId v, const
   TensorId scores = e.mul(e.matmul(q, e.swap_axes(k, -2, -1)), scale);
   if (options.is_causal) scores = masked_scores(e, scores, causal_mask(e, rows[rows.size() - 2], columns[columns.size() - 2]));
   if (options.mask) scores = masked_scores(e, scores, options.mask);
-  return e.matmul(e.softmax(scores, -1), v);
+  const TensorId weights = e.softmax(scores, -1);
+  return Attended{e.matmul(weights, v), weights};
+}
+
+Result<TensorId> attention(Emitter& e, TensorId q, TensorId k, TensorId v, const AttentionOptions& options) {
+  ORKNN_TRY_ASSIGN(const Attended made, attend(e, q, k, v, options));
+  return made.values;
 }
 
 }  // namespace orknn::importer

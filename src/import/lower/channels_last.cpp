@@ -45,6 +45,23 @@ TensorId along_channels(Emitter& e, const PictureFormat& format, TensorId values
   return e.reshape(values, std::move(shape));
 }
 
+namespace {
+// The last two axes first, in this order, then the spatial ones.
+TensorId last_two_first(Emitter& e, TensorId weights, size_t spatial, bool swapped) {
+  const auto n = static_cast<int64_t>(spatial);
+  std::vector<int64_t> permutation{swapped ? n + 1 : n, swapped ? n : n + 1};
+  for (int64_t i = 0; i < n; ++i) permutation.push_back(i);
+  return e.transpose(weights, std::move(permutation));
+}
+}  // namespace
+
+TensorId filters_first(Emitter& e, TensorId weights, size_t spatial) { return last_two_first(e, weights, spatial, true); }
+TensorId depthwise_filters_first(Emitter& e, TensorId weights, const Dims& dims) {
+  const size_t spatial = dims.size() - 2;
+  const std::vector<int64_t> shape = joined({dims[spatial] * dims[spatial + 1], 1}, {dims.begin(), dims.end() - 2});
+  return e.reshape(last_two_first(e, weights, spatial, false), shape);
+}
+
 Result<TensorId> convolution(Emitter& e, TensorId x, TensorId weights, TensorId bias, const Window& window,
                              std::optional<int64_t> channels) {
   ORKNN_TRY(window.check());

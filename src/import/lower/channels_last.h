@@ -31,6 +31,11 @@ std::optional<int64_t> channels_of(const Emitter& e, const PictureFormat& format
 // A vector with one value per channel, shaped to broadcast over a picture of this format.
 ir::TensorId along_channels(Emitter& e, const PictureFormat& format, ir::TensorId values);
 
+// Filters stored with the spatial axes first, [spatial..., in, out], in our order: the last two axes swapped and first.
+ir::TensorId filters_first(Emitter& e, ir::TensorId weights, size_t spatial);
+// The same of depthwise ones, [spatial..., channels, multiplier] of these extents: [channels * multiplier, 1, spatial...].
+ir::TensorId depthwise_filters_first(Emitter& e, ir::TensorId weights, const ir::Dims& dims);
+
 // --- channels first. A window that states its kernel states all attributes; otherwise those are left out that the weights or
 // our defaults tell.
 // Weights in our order, [out, in / groups, spatial...]; how many groups there are follows from the channels of the picture, or

@@ -97,8 +97,10 @@ Status add_direction(Emitter& e, const RecurrentLayers& layers, const RecurrentW
 
 Attributes attributes_of(const RecurrentLayers& layers, int64_t units) {
   Attributes a{{"hidden_size", units}, {"direction", std::string(layers.directions == 2 ? "bidirectional" : "forward")}};
-  if (layers.cell == Cell::Gru) a.set("linear_before_reset", int64_t{1});
+  if (layers.cell == Cell::Gru) a.set("linear_before_reset", int64_t{!layers.resets_first});
   if (layers.cell == Cell::Relu) a.set("activations", std::vector<std::string>(static_cast<size_t>(layers.directions), "Relu"));
+  if (!layers.activations.empty()) a.set("activations", layers.activations);
+  if (!layers.alphas.empty()) a.set("activation_alpha", layers.alphas);
   return a;
 }
 
@@ -155,14 +157,19 @@ Result<RecurrentResult> run_recurrent(Emitter& e, TensorId x, const RecurrentLay
   return result;
 }
 
-LstmState lstm_step(Emitter& e, TensorId sums, TensorId cell, GateOrder order, int64_t units) {
-  const auto gate = [&](const char* op, size_t number) {
-    return e.unary(op, e.slice(sums, -1, order[number] * units, (order[number] + 1) * units));
+LstmState lstm_step(Emitter& e, TensorId sums, TensorId cell, GateOrder order, int64_t units, const StepFunctions& functions) {
+  const auto applied = [&](const std::string& op, std::optional<double> alpha, TensorId x) {
+    return e.emit(op, {x}, alpha ? Attributes{{"alpha", *alpha}} : Attributes{});
   };
-  const TensorId fresh = e.mul(gate("Sigmoid", 0), gate("Tanh", 3));
+  const auto part = [&](size_t number) {
+    return e.slice(sums, functions.axis, order[number] * units, (order[number] + 1) * units);
+  };
+  const auto gate = [&](size_t number) { return applied(functions.gate, functions.gate_alpha, part(number)); };
+  const auto content = [&](TensorId x) { return applied(functions.content, functions.content_alpha, x); };
+  const TensorId fresh = e.mul(gate(0), content(part(3)));
   LstmState s;
-  s.cell = cell ? e.add(e.mul(gate("Sigmoid", 2), cell), fresh) : fresh;
-  s.hidden = e.mul(gate("Sigmoid", 1), e.unary("Tanh", s.cell));
+  s.cell = cell ? e.add(e.mul(gate(2), cell), fresh) : fresh;
+  s.hidden = e.mul(gate(1), content(s.cell));
   return s;
 }
 

@@ -32,7 +32,12 @@ struct RecurrentLayers {
   std::vector<RecurrentWeights> weights;  // layer by layer, the directions of one side by side
   // [layers * directions, batch, units] each: the hidden state, then an LSTM's cell. None of them: zeros.
   std::vector<ir::TensorId> states;
-  ir::TensorId lengths;  // [batch], int32; none: all sequences are full
+  ir::TensorId lengths;       // [batch], int32; none: all sequences are full
+  bool resets_first = false;  // GRU: the reset gate weighs the state, not what the state contributes
+  // Names of our functions for the gates and the contents of a cell in the order of our operator, of those that take a parameter
+  // the parameter; none: the usual ones.
+  std::vector<std::string> activations = {};
+  std::vector<double> alphas = {};
 };
 struct RecurrentResult {
   ir::TensorId sequence;             // [time, batch, directions * units]
@@ -44,8 +49,17 @@ Result<RecurrentResult> run_recurrent(Emitter& e, ir::TensorId x, const Recurren
 struct LstmState {
   ir::TensorId hidden, cell;
 };
+// Operators for the gates and the contents, with their parameter where they take one, and the axis of the units.
+struct StepFunctions {
+  std::string gate = "Sigmoid";
+  std::optional<double> gate_alpha = {};
+  std::string content = "Tanh";
+  std::optional<double> content_alpha = {};
+  int64_t axis = -1;
+};
 // From the sums that drive the gates, [batch, 4 * units], and the cell before (none: zeros).
-LstmState lstm_step(Emitter& e, ir::TensorId sums, ir::TensorId cell, GateOrder order, int64_t units);
+LstmState lstm_step(Emitter& e, ir::TensorId sums, ir::TensorId cell, GateOrder order, int64_t units,
+                    const StepFunctions& functions = {});
 // From what input and state contribute to the gates, [batch, 3 * units] each; the reset gate weighs the contribution.
 ir::TensorId gru_step(Emitter& e, ir::TensorId from_input, ir::TensorId from_state, ir::TensorId hidden, GateOrder order,
                       int64_t units);

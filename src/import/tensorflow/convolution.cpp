@@ -33,18 +33,6 @@ Result<Geometry> geometry_of(Layer& l, size_t spatial, TensorId weights) {
   return g;
 }
 
-// Weights with the last two axes first, swapped to [out, in, spatial...].
-TensorId weights_first(Layer& l, TensorId weights, size_t spatial) {
-  const auto n = static_cast<int64_t>(spatial);
-  std::vector<int64_t> permutation{n + 1, n};
-  for (int64_t i = 0; i < n; ++i) permutation.push_back(i);
-  return l.transpose(weights, std::move(permutation));
-}
-// Depthwise weights [height, width, channels, multiplier] to [channels * multiplier, 1, height, width].
-TensorId depthwise_weights(Layer& l, TensorId weights, const Dims& dims) {
-  return l.reshape(l.transpose(weights, {2, 3, 0, 1}), {dims[2] * dims[3], 1, dims[0], dims[1]});
-}
-
 Result<TensorId> convolve(Layer& l, const Geometry& g, TensorId x, TensorId weights, bool is_depthwise) {
   ORKNN_TRY_ASSIGN(const Window window, with_padding(l, g.format, g.window, spatial_extents(l, g.format, x)));
   if (is_depthwise && channels_of(l, g.format, x).value_or(g.weights[2]) != g.weights[2])
@@ -52,7 +40,8 @@ Result<TensorId> convolve(Layer& l, const Geometry& g, TensorId x, TensorId weig
         .expected(std::to_string(*channels_of(l, g.format, x)) + " input channels")
         .found(std::to_string(g.weights[2]));
   return in_channels_first(l, g.format, x, [&](TensorId first) {
-    const TensorId ours = is_depthwise ? depthwise_weights(l, weights, g.weights) : weights_first(l, weights, g.format.spatial);
+    const TensorId ours =
+        is_depthwise ? depthwise_filters_first(l, weights, g.weights) : filters_first(l, weights, g.format.spatial);
     return importer::convolution(l, first, ours, {}, window, g.weights[g.format.spatial]);
   });
 }
@@ -129,7 +118,7 @@ Result<TensorId> transposed(Layer& l) {
       return shape_mismatch("the weights do not fit the channels")
           .expected(std::to_string(channels) + " input channels")
           .found(to_string(g.weights));
-    const TensorId ours = IsDepthwise ? depthwise_weights(l, weights, g.weights) : weights_first(l, weights, Spatial);
+    const TensorId ours = IsDepthwise ? depthwise_filters_first(l, weights, g.weights) : filters_first(l, weights, Spatial);
     return transposed_convolution(l, first, ours, {}, window, wanted, groups);
   });
 }

@@ -127,18 +127,6 @@ Result<std::vector<TensorId>> gru_cell(Layer& l, TensorId x, TensorId h, TensorI
   const TensorId next = l.add(l.mul(u, h), l.mul(l.sub(l.scalar_like(x, 1), u), candidate));
   return std::vector{r, u, candidate, next};
 }
-// Layers of Keras that TensorFlow has no operator for, as import/keras writes them: the states of all steps, [time, batch,
-// units]. Weights have Keras's order, biases those of the input before those of the state.
-Result<TensorId> keras_recurrent(Layer& l, TensorId x, TensorId kernel, TensorId recurrent, TensorId bias) {
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(recurrent, "to know the number of units"));
-  if (dims.size() != 2 || dims[0] < 1) return shape_mismatch("the weights have the wrong shape").found(to_string(dims));
-  const auto weights = [&](TensorId w) { return l.unsqueeze(l.transpose(w, {1, 0}), {0}); };
-  std::vector<TensorId> inputs{x, weights(kernel), weights(recurrent), l.unsqueeze(bias, {0})};
-  Attributes attributes{{"hidden_size", dims[0]}};
-  const bool is_gru = l.bool_or("is_gru", false);
-  if (is_gru) attributes.set("linear_before_reset", int64_t{l.bool_or("reset_after", true)});
-  return l.squeeze(l.emit(is_gru ? "GRU" : "RNN", std::move(inputs), std::move(attributes)), {1});
-}
 }  // namespace
 
 std::span<const Row> recurrent_rows() {
@@ -146,7 +134,6 @@ std::span<const Row> recurrent_rows() {
       {"LSTMBlockCell", lstm_cell},
       {"BlockLSTM|BlockLSTMV2", block_lstm},
       {"GRUBlockCell", gru_cell},
-      {"KerasRecurrent", keras_recurrent},
   };
   return rows;
 }

@@ -207,6 +207,65 @@ def functions():
     return keras.Model(i, outputs)
 
 
+def states():
+    """Recurrent layers that are given states and return theirs, cells, and other activations."""
+    i = keras.Input((6, 5), name="steps")
+    h, c = keras.Input((4,), name="h"), keras.Input((4,), name="c")
+    x, *last = layers.LSTM(4, return_sequences=True, return_state=True)(i, initial_state=[h, c])
+    y = layers.GRU(4, recurrent_activation="hard_sigmoid", go_backwards=True)(x, initial_state=h)
+    z = layers.SimpleRNN(4, activation="relu", return_sequences=True)(i, initial_state=c)
+    both = layers.Bidirectional(layers.LSTM(4, return_state=True))(x, initial_state=[h, c, c, h])
+    cells = layers.RNN([layers.LSTMCell(3), layers.GRUCell(4), layers.SimpleRNNCell(2)])(z)
+    return keras.Model([i, h, c], [x, *last, y, z, *both, cells])
+
+
+def pictures_in_time():
+    i, j = keras.Input((3, 6, 7, 2), name="pictures"), keras.Input((4, 8, 3), name="lines")
+    h, c = keras.Input((6, 7, 3), name="h"), keras.Input((6, 7, 3), name="c")
+    x, *last = layers.ConvLSTM2D(3, 3, padding="same", return_sequences=True, return_state=True)(i, initial_state=[h, c])
+    y = layers.Bidirectional(layers.ConvLSTM2D(2, 3, strides=2, recurrent_activation="hard_sigmoid"))(x)
+    z = layers.ConvLSTM1D(3, 3, go_backwards=True, return_sequences=True, use_bias=False)(j)
+    inside = keras.Input((6, 7, 3))
+    every = layers.TimeDistributed(keras.Model(inside, layers.Dense(3)(layers.Flatten()(layers.Conv2D(2, 3)(inside)))))(x)
+    return keras.Model([i, j, h, c], [x, *last, y, z, every])
+
+
+def masks():
+    """Steps that do not count, at both ends and in the middle."""
+    i, j = keras.Input((7,), dtype="int32", name="words"), keras.Input((7, 5), name="steps")
+    seen = keras.Input((7, 7), dtype="bool", name="seen")
+    x = layers.Dropout(0.1)(layers.Embedding(4, 6, mask_zero=True)(i))
+    y = layers.Masking(0.5)(j)
+    last = layers.LSTM(3)(layers.LSTM(4, return_sequences=True)(x))
+    both = layers.Bidirectional(layers.GRU(3, return_sequences=True))(x)
+    backwards = layers.SimpleRNN(3, go_backwards=True, return_sequences=True)(y)
+    attended = layers.MultiHeadAttention(2, 3)(x, both, attention_mask=seen)
+    outputs = [last, both, backwards, attended, layers.GlobalAveragePooling1D()(x), layers.Attention()([x, both])]
+    return keras.Model([i, j, seen], outputs)
+
+
+def rest():
+    """Layers that few models have."""
+    i, j, k = picture(7, 8, 4), keras.Input((6, 5), name="line"), keras.Input((4, 5, 4, 2), name="volume")
+    a = layers.Conv2DTranspose(3, 3, strides=2, padding="same", output_padding=1)(layers.Cropping2D(1)(i))
+    b = layers.Conv1DTranspose(4, 3, strides=2)(layers.EinsumDense("abc,cd->abd", (None, 3), bias_axes="d")(j))
+    c = layers.Conv3DTranspose(2, 2)(layers.Cropping3D(((1, 0), (0, 1), (1, 1)))(layers.ZeroPadding3D(1)(k)))
+    d = layers.AdditiveAttention()([j, layers.Dense(5)(j)])
+    e = layers.CenterCrop(4, 5)(layers.Softmax(axis=[1, 2])(i))
+    f = layers.Normalization(axis=1, mean=[0.1 * n for n in range(7)], variance=[1.0 + n for n in range(7)])(i)
+    g = layers.LayerNormalization(axis=[1, 3])(layers.BatchNormalization(axis=2)(i))
+    h, scores = layers.MultiHeadAttention(2, 3)(j, j, return_attention_scores=True)
+    outputs = [a, b, c, d, e, f, g, h, scores, layers.Dot(axes=(1, 2))([layers.Dense(5)(layers.Flatten()(j)), j])]
+    outputs.append(layers.Discretization([-1.0, 0.0, 0.5], output_mode="multi_hot")(layers.Flatten()(j)))
+    if OLD:
+        outputs += [layers.LocallyConnected1D(3, 2)(j), layers.LocallyConnected2D(3, 3, strides=2)(i)]
+        outputs.append(layers.ThresholdedReLU(0.4)(j))
+    else:
+        outputs += [layers.SpectralNormalization(layers.Conv2D(3, 3))(i), layers.AdaptiveAveragePooling2D((3, 5))(i)]
+        outputs += [layers.AdaptiveMaxPooling1D(4)(j), layers.GroupQueryAttention(3, 4, 2)(j, j)]
+    return keras.Model([i, j, k], outputs)
+
+
 def spread_statistics(model):
     """Moving statistics and factors of their own: those of a new layer change nothing."""
     random = np.random.default_rng(3)
@@ -216,6 +275,7 @@ def spread_statistics(model):
 
 
 models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames, normalizations, volumes, signals]
+models += [states, pictures_in_time, masks, rest]
 models += [functions] if OLD else [scaled, operations]
 wanted = sys.argv[3:] if OLD else sys.argv[2:]  # names of models; none: all
 for make in (m for m in models if not wanted or m.__name__ in wanted):
@@ -225,8 +285,12 @@ for make in (m for m in models if not wanted or m.__name__ in wanted):
     inputs = []
     for tensor in model.inputs:
         shape = (1, *tensor.shape[1:])
-        whole = tensor.dtype == "int32"
-        inputs.append(random.integers(0, 20, shape, "int32") if whole else random.normal(0, 1, shape).astype("float32"))
+        dtype, most = getattr(tensor.dtype, "name", tensor.dtype), 4 if make is masks else 20
+        whole = dtype in ("int32", "bool")
+        values = (random.integers(0, most, shape) if whole else random.normal(0, 1, shape)).astype(dtype)
+        if make is masks and tensor.name == "steps":
+            values[:, [0, 2, 6]] = 0.5
+        inputs.append(values)
     outputs = model(inputs if len(inputs) > 1 else inputs[0])
     outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
     model.save(FOLDER / f"{name}.h5")
@@ -234,7 +298,3 @@ for make in (m for m in models if not wanted or m.__name__ in wanted):
     arrays = {f"input_{i}": v for i, v in enumerate(inputs)}
     arrays.update({f"output_{i}": keras.ops.convert_to_numpy(v) if not OLD else np.asarray(v) for i, v in enumerate(outputs)})
     np.savez(FOLDER / f"{name}.npz", **arrays)
-if not wanted:  # a layer with more inputs than we read
-    steps, first = keras.Input((3, 2), name="steps"), [keras.Input((2,), name="h"), keras.Input((2,), name="c")]
-    model = keras.Model([steps, *first], layers.LSTM(2)(steps, initial_state=first))
-    model.save(FOLDER / "refused" / f"{'old_' if OLD else ''}first_state.keras")
