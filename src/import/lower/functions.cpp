@@ -106,6 +106,7 @@ TensorId zero_where_zero(Emitter& e, TensorId tested, TensorId value) {
   return e.where(e.with_scalar("Equal", tested, 0.0), e.scalar_like(value, 0.0), value);
 }
 TensorId xlogy(Emitter& e, TensorId x, TensorId y) { return zero_where_zero(e, x, e.mul(x, e.unary("Log", y))); }
+TensorId xlog1py(Emitter& e, TensorId x, TensorId y) { return zero_where_zero(e, x, e.mul(x, log1p(e, y))); }
 TensorId div_no_nan(Emitter& e, TensorId a, TensorId b) { return zero_where_zero(e, b, e.div(a, b)); }
 
 Result<TensorId> select_rows(Emitter& e, TensorId condition, TensorId a, TensorId b) {

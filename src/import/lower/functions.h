@@ -42,6 +42,7 @@ ir::TensorId hypot(Emitter& e, ir::TensorId a, ir::TensorId b);
 // `value` where `tested` is not 0, and 0 where it is, whatever `value` is there.
 ir::TensorId zero_where_zero(Emitter& e, ir::TensorId tested, ir::TensorId value);
 ir::TensorId xlogy(Emitter& e, ir::TensorId x, ir::TensorId y);       // x log(y), 0 where x is 0
+ir::TensorId xlog1py(Emitter& e, ir::TensorId x, ir::TensorId y);     // x log(1 + y), 0 where x is 0
 ir::TensorId div_no_nan(Emitter& e, ir::TensorId a, ir::TensorId b);  // 0 where b is 0
 
 // --- selection

@@ -49,6 +49,10 @@ Result<TensorId> add_all(Layer& l) {
 }
 TensorId lerp(Layer& l, TensorId x, TensorId y, TensorId weight) { return l.add(x, l.mul(l.sub(y, x), weight)); }
 
+TensorId polygamma(Layer& l, TensorId x) {
+  return l.binary("Polygamma", l.scalar_like(x, static_cast<double>(l.integer("n", 0))), x);
+}
+
 Result<TensorId> scaled(Layer& l, TensorId x) {
   const TensorId factor = l.input(1);
   const double bias = l.number("bias", 0);
@@ -237,7 +241,13 @@ std::span<const Row> elementwise_rows() {
       {"tanh", same<"Tanh">},
       {"trunc", truncate},
       {"digamma", same<"Digamma">},
-      {"lgamma", same<"LogGamma">},
+      {"lgamma|gammaln", same<"LogGamma">},
+      {"polygamma", polygamma},
+      {"gammaincc", same<"GammaIncUpper">},
+      {"i0", same<"BesselI0">},
+      {"i0e", same<"BesselI0Scaled">},
+      {"i1", same<"BesselI1">},
+      {"i1e", same<"BesselI1Scaled">},
       {"relu", same<"Relu">},
       {"relu6", relu6},
       {"sigmoid", same<"Sigmoid">},

@@ -67,6 +67,15 @@ Result<TensorId> softmax(Call& c, TensorId x) {
   if (c.rank() == 0) return c.scalar(Op.string() == "Softmax" ? 1 : 0, t);
   return c.emit(Op.string(), {c.cast(x, t)}, {{"axis", axis}});
 }
+// Rows in which everything is masked are 0 instead of no numbers.
+Result<TensorId> safe_softmax(Call& c, TensorId x) {
+  ORKNN_TRY_ASSIGN(const TensorId shares, softmax<"Softmax">(c, x));
+  if (c.rank() == 0) return shares;
+  ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
+  const TensorId largest = c.reduce("ReduceMax", c.as_float(x), {axis}, true);
+  const TensorId masked = c.emit("IsInf", {largest}, {{"detect_positive", int64_t{0}}});
+  return c.where(masked, c.scalar_like(shares, 0), shares);
+}
 Result<TensorId> softmin(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
   return c.softmax(c.unary("Neg", c.as_float(x)), axis);
@@ -122,6 +131,7 @@ std::span<const Row> activation_rows() {
       {"glu(Tensor self, int dim=-1)", glu},
       {"softmax|special_softmax(Tensor self, int dim, int? dtype=None)", softmax<"Softmax">},
       {"_softmax(Tensor self, int dim, any half_to_float=None, int? dtype=None)", softmax<"Softmax">},
+      {"_safe_softmax(Tensor self, int dim, int? dtype=None)", safe_softmax},
       {"log_softmax|special_log_softmax(Tensor self, int dim, int? dtype=None)", softmax<"LogSoftmax">},
       {"_log_softmax(Tensor self, int dim, any half_to_float=None, int? dtype=None)", softmax<"LogSoftmax">},
       {"softmin(Tensor self, int dim)", softmin},

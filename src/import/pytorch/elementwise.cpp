@@ -134,7 +134,35 @@ Result<Value> nan_to_num(Call& c) {
       c.where(c.emit("IsInf", {x}, {{"detect_positive", int64_t{0}}}), c.scalar(c.number_or("neginf", -largest), t), below));
 }
 
+TensorId normal_probability(Emitter& e, TensorId x) { return e.mul(erfc(e, e.mul(x, -std::numbers::sqrt2 / 2)), 0.5); }
+TensorId entropy(Emitter& e, TensorId x) {  // -x log(x), 0 at 0
+  const TensorId value = e.unary("Neg", xlogy(e, x, x));
+  return e.where(e.with_scalar("Less", x, 0), e.scalar_like(x, -std::numeric_limits<double>::infinity()), value);
+}
+TensorId spherical_bessel(Emitter& e, TensorId x) { return sinc(e, e.mul(x, std::numbers::inv_pi)); }
+TensorId polygamma(Call& c, TensorId x) {
+  x = c.as_float(x);
+  return c.binary("Polygamma", c.scalar_like(x, static_cast<double>(c.integer("n"))), x);
+}
+// The logarithm of the gamma function of p by p matrices.
+Result<TensorId> multivariate_log_gamma(Call& c, TensorId x) {
+  constexpr int64_t kMost = 1000;
+  const int64_t p = c.integer("p");
+  if (p < 1 || p > kMost) return invalid_model("p of mvlgamma is out of range").found(std::to_string(p));
+  x = c.as_float(x);
+  TensorId sum = c.unary("LogGamma", x);
+  for (int64_t i = 1; i < p; ++i) sum = c.add(sum, c.unary("LogGamma", c.sub(x, static_cast<double>(i) / 2)));
+  return c.add(sum, static_cast<double>(p * (p - 1)) / 4 * std::log(std::numbers::pi));
+}
+
 // --- functions of two values
+// Values that are no numbers give way to the other operand.
+template <OpName Op>
+TensorId ignoring_nan(Emitter& e, TensorId a, TensorId b) {
+  const TensorId both = e.binary(Op.chars, a, b);
+  if (!is_float(e.dtype_of(a))) return both;
+  return e.where(e.unary("IsNaN", a), b, e.where(e.unary("IsNaN", b), a, both));
+}
 TensorId log_add_exp(Emitter& e, TensorId a, TensorId b) {
   const TensorId largest = e.binary("Max", a, b);
   const auto part = [&](TensorId x) { return e.unary("Exp", e.sub(x, largest)); };
@@ -169,8 +197,8 @@ std::span<const Row> elementwise_rows() {
       {"float_power(operand self, operand exponent)", float_power},
       {"maximum|max(Tensor self, Tensor other)", combined<"Max", "Or">},
       {"minimum|min(Tensor self, Tensor other)", combined<"Min", "And">},
-      {"fmax(Tensor self, Tensor other)", promoted<"Max">},
-      {"fmin(Tensor self, Tensor other)", promoted<"Min">},
+      {"fmax(Tensor self, Tensor other)", promoted<ignoring_nan<"Max">>},
+      {"fmin(Tensor self, Tensor other)", promoted<ignoring_nan<"Min">>},
       {"clamp|clip(Tensor self, operand? min=None, operand? max=None)", clamp},
       {"clamp_min(Tensor self, operand other)", clamp_one_side<"Max">},
       {"clamp_max(Tensor self, operand other)", clamp_one_side<"Min">},
@@ -207,6 +235,29 @@ std::span<const Row> elementwise_rows() {
       {"erfinv|special_erfinv(Tensor self)", floats<"ErfInv">},
       {"lgamma|special_gammaln(Tensor self)", floats<"LogGamma">},
       {"digamma|special_digamma|special_psi(Tensor self)", floats<"Digamma">},
+      {"polygamma|special_polygamma(int n, Tensor self)", polygamma},
+      {"mvlgamma|special_multigammaln(Tensor self, int p)", multivariate_log_gamma},
+      {"igamma|special_gammainc(Tensor self, Tensor other)", floats<"GammaInc">},
+      {"igammac|special_gammaincc(Tensor self, Tensor other)", floats<"GammaIncUpper">},
+      {"special_zeta(operand self, operand other)", floats<"Zeta">},
+      {"special_erfcx(Tensor self)", floats<"ErfcScaled">},
+      {"special_ndtr(Tensor self)", floats<normal_probability>},
+      {"special_ndtri(Tensor self)", floats<"NormalInverse">},
+      {"special_log_ndtr(Tensor self)", floats<"LogNormalCdf">},
+      {"special_entr(Tensor self)", floats<entropy>},
+      {"i0|special_i0|special_modified_bessel_i0(Tensor self)", floats<"BesselI0">},
+      {"special_i1|special_modified_bessel_i1(Tensor self)", floats<"BesselI1">},
+      {"special_i0e(Tensor self)", floats<"BesselI0Scaled">},
+      {"special_i1e(Tensor self)", floats<"BesselI1Scaled">},
+      {"special_modified_bessel_k0(Tensor self)", floats<"BesselK0">},
+      {"special_modified_bessel_k1(Tensor self)", floats<"BesselK1">},
+      {"special_scaled_modified_bessel_k0(Tensor self)", floats<"BesselK0Scaled">},
+      {"special_scaled_modified_bessel_k1(Tensor self)", floats<"BesselK1Scaled">},
+      {"special_bessel_j0(Tensor self)", floats<"BesselJ0">},
+      {"special_bessel_j1(Tensor self)", floats<"BesselJ1">},
+      {"special_bessel_y0(Tensor self)", floats<"BesselY0">},
+      {"special_bessel_y1(Tensor self)", floats<"BesselY1">},
+      {"special_spherical_bessel_j0(Tensor self)", floats<spherical_bessel>},
       {"ceil(Tensor self)", rounding<rounded<"Ceil">>},
       {"floor(Tensor self)", rounding<rounded<"Floor">>},
       {"round(Tensor self)", rounding<rounded<"Round">>},
@@ -216,13 +267,14 @@ std::span<const Row> elementwise_rows() {
       {"logit|special_logit(Tensor self, float? eps=None)", logit},
       {"deg2rad(Tensor self)", floats<radians>},
       {"rad2deg(Tensor self)", floats<degrees>},
-      {"sinc(Tensor self)", floats<sinc>},
+      {"sinc|special_sinc(Tensor self)", floats<sinc>},
       {"nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", nan_to_num},
       {"atan2|arctan2(Tensor self, Tensor other)", floats<atan2>},
       {"hypot(Tensor self, Tensor other)", floats<hypot>},
       {"logaddexp(Tensor self, Tensor other)", floats<log_add_exp>},
       {"logaddexp2(Tensor self, Tensor other)", floats<log2_add_exp2>},
       {"xlogy|special_xlogy(operand self, operand other)", floats<xlogy>},
+      {"special_xlog1py(operand self, operand other)", floats<xlog1py>},
       {"copysign(Tensor self, operand other)", floats<copysign>},
       {"heaviside(Tensor self, Tensor values)", promoted<heaviside>},
       {"ldexp(Tensor self, Tensor other)", floats<ldexp>},

@@ -371,6 +371,7 @@ Result<TensorId> embedding_bag(Call& c) {
   ORKNN_TRY_ASSIGN(const TensorId index, c.as_index("indices"));
   const int64_t mode = c.integer("mode");
   if (c.rank("indices") != 1) return unsupported("embedding_bag needs a list of indices");
+  if (c.integer_or("padding_idx", -1) >= 0) return unsupported("embedding_bag that leaves out padding is not supported");
   ORKNN_TRY_ASSIGN(auto offsets, c.need_ints(c.tensor("offsets"), "to find the bags"));
   const int64_t count = c.dims("indices")[0];
   if (!c.flag("include_last_offset")) offsets.push_back(count);
@@ -405,7 +406,7 @@ std::span<const Row> indexing_rows() {
       {"index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", index_add},
       {"masked_select(Tensor self, Tensor mask)", masked_select},
       {"masked_scatter(Tensor self, Tensor mask, Tensor source)", masked_scatter},
-      {"nonzero(Tensor self)", nonzero},
+      {"nonzero|argwhere(Tensor self)", nonzero},
       {"nonzero_numpy(Tensor self)", nonzero_numpy},
       {"topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)", topk},
       {"sort(Tensor self, int dim=-1, bool descending=False)", sort},

@@ -75,9 +75,9 @@ Result<ir::TensorId> result_of(Call& c) {
 template <auto F, size_t More>
 Result<Value> with_unused(Call& c) {
   ORKNN_TRY_ASSIGN(const ir::TensorId y, result_of<F>(c));
-  std::vector<ir::TensorId> results(1 + More);
-  results[0] = y;
-  return c.made(results);
+  std::vector<Value> results(1 + More, Value::uninitialized());
+  ORKNN_TRY_ASSIGN(results[0], c.made(y));
+  return c.made(std::move(results));
 }
 template <auto F>
 Result<ir::TensorId> relu_of(Call& c) {

@@ -273,6 +273,48 @@ TEST(ImportPytorch, GammaFunctionsAndQuantiles) {
   expect_near(y[6], {3.75, 1.75, 2.75});
 }
 
+// Golden values from scipy.special.
+TEST(ImportPytorch, SpecialFunctions) {
+  const auto y = run(forward("    a = torch.special_gammainc(x, torch.mul(x, 2.))\n    b = torch.igammac(x, torch.mul(x, 2.))\n"
+                             "    return (a, b, torch.polygamma(2, x), torch.mvlgamma(torch.add(x, 2.), 3), "
+                             "torch.special_ndtri(torch.mul(x, 0.25)), torch.special_log_ndtr(x), torch.special_i0(x), "
+                             "torch.special_i1e(x), torch.special_zeta(torch.add(x, 1.), 3.), torch.special_erfcx(x))\n"),
+                     {3}, {0.5, 1, 3});
+  expect_near(y[0], {0.8427007929, 0.8646647168, 0.9380311956});
+  expect_near(y[1], {0.1572992071, 0.1353352832, 0.0619688044});
+  expect_near(y[2], {-16.8287966442, -2.4041138063, -0.1541138063});
+  expect_near(y[3], {1.8809954616, 2.6949248798, 9.1406446992});
+  expect_near(y[4], {-1.1503493804, -0.6744897502, 0.6744897502});
+  expect_near(y[5], {-0.3689464152, -0.1727537790, -0.0013508100});
+  expect_near(y[6], {1.0634833707, 1.2660658778, 4.8807925859});
+  expect_near(y[7], {0.1564208032, 0.2079104154, 0.1968267133});
+  expect_near(y[8], {1.2588219617, 0.3949340668, 0.0198232337});
+  expect_near(y[9], {0.6156903442, 0.4275835762, 0.1790011511});
+}
+
+TEST(ImportPytorch, FurtherResultsOfAnOperatorAreNotLeftOutSilently) {
+  const auto error = error_of(forward("    y, m, r, = torch.native_layer_norm(x, [3], None, None, 0.)\n    return (y, m)\n"),
+                              {.input_size_list = {{2, 3}}});
+  EXPECT_NE(error.find("output 1 of the model"), std::string::npos) << error;
+}
+
+TEST(ImportPytorch, AllOfATensorHasAVarianceAndAMean) {
+  const auto y = run(forward("    v, m, = torch.var_mean(x, False)\n    s, n, = torch.std_mean(x, True)\n"
+                             "    w = torch.div(torch.tensor([2., 0.]), torch.tensor([1., 0.]))\n    a, b, = torch.hsplit(x, 2)\n"
+                             "    return (v, m, s, torch.fmax(x, w), b)\n"),
+                     {2}, {1, 5});
+  expect_near(y[0], {4});
+  expect_near(y[1], {3});
+  expect_near(y[2], {std::sqrt(8.0)});
+  EXPECT_EQ(y[3], (Numbers{2, 5}));
+  EXPECT_EQ(y[4], (Numbers{5}));
+}
+
+TEST(ImportPytorch, RowsThatAreMaskedWholeHaveNoShares) {
+  const auto y = run(forward("    return torch._safe_softmax(x, 1)\n"), {2, 2}, {-INFINITY, -INFINITY, 1, 1});
+  EXPECT_EQ(y[0], (Numbers{0, 0, 0.5, 0.5}));
+}
+
 TEST(ImportPytorch, AValueThatIsNoNumberDecidesQuantiles) {
   const auto y =
       run(forward("    return (torch.quantile(x, 0.5, 1), torch.nanquantile(x, 0.5, 1))\n"), {2, 3}, {1, NAN, 3, 4, 5, 6});

@@ -187,6 +187,11 @@ template <bool Root>
 TensorId deviation_of_all(Call& c, TensorId x) {
   return rooted<Root>(c, spread(c, x, all_of(c, x), c.flag("unbiased") ? 1 : 0).variance);
 }
+template <bool Root>
+std::vector<TensorId> deviation_and_mean_of_all(Call& c, TensorId x) {
+  const Moments m = spread(c, x, all_of(c, x), c.flag("unbiased") ? 1 : 0);
+  return {rooted<Root>(c, m.variance), m.mean};
+}
 template <bool Root, bool Unbiased>
 Result<std::vector<TensorId>> deviation_and_mean(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const Moments m, spread_along<Unbiased>(c, x));
@@ -366,6 +371,8 @@ std::span<const Row> reduction_rows() {
       {"std" ORKNN_UNBIASED, deviation<true, true>},
       {"var" ORKNN_CORRECTED, deviation<false, false>},
       {"std" ORKNN_CORRECTED, deviation<true, false>},
+      {"var_mean(Tensor self, bool unbiased=True)", deviation_and_mean_of_all<false>},
+      {"std_mean(Tensor self, bool unbiased=True)", deviation_and_mean_of_all<true>},
       {"var_mean" ORKNN_UNBIASED, deviation_and_mean<false, true>},
       {"std_mean" ORKNN_UNBIASED, deviation_and_mean<true, true>},
       {"var_mean" ORKNN_CORRECTED, deviation_and_mean<false, false>},

@@ -162,6 +162,14 @@ Result<Value> split_into(Call& c) {
   ORKNN_TRY_ASSIGN(const Sizes sizes, SizesOf(c, c.dims()[axis]));
   return parts(c, axis, sizes);
 }
+// Along columns; a vector along its only axis.
+template <Result<Sizes> (*SizesOf)(Call&, int64_t extent)>
+Result<Value> split_across(Call& c) {
+  if (c.rank() == 0) return invalid_model("a tensor without axes cannot be split");
+  const int64_t axis = c.rank() == 1 ? 0 : 1;
+  ORKNN_TRY_ASSIGN(const Sizes sizes, SizesOf(c, c.dims()[axis]));
+  return parts(c, axis, sizes);
+}
 Result<Sizes> of_one_size(int64_t size, int64_t extent) {
   if (size < 1 && extent > 0) return invalid_model("a tensor is split into parts of no size");
   Sizes sizes;
@@ -363,23 +371,23 @@ std::span<const Row> shape_rows() {
       {"ravel(Tensor self)", ravel},
       {"unflatten(Tensor self, int dim, int[] sizes)", unflatten},
       {"unflatten(Tensor self, int dim, int[] sizes, any names)", unflatten},
-      {"squeeze(Tensor self)", squeeze},
-      {"squeeze(Tensor self, int dim)", squeeze_axes},
-      {"squeeze(Tensor self, int[] dim)", squeeze_axes},
+      {"squeeze|squeeze_copy(Tensor self)", squeeze},
+      {"squeeze|squeeze_copy(Tensor self, int dim)", squeeze_axes},
+      {"squeeze|squeeze_copy(Tensor self, int[] dim)", squeeze_axes},
       {"squeeze_(Tensor self)", in_place<squeeze>},
       {"squeeze_(Tensor self, int dim)", in_place<squeeze_axes>},
-      {"unsqueeze(Tensor self, int dim)", unsqueeze},
+      {"unsqueeze|unsqueeze_copy(Tensor self, int dim)", unsqueeze},
       {"unsqueeze_(Tensor self, int dim)", in_place<unsqueeze>},
       {"atleast_1d(Tensor self)", at_least<1>},
       {"atleast_2d(Tensor self)", at_least<2>},
       {"atleast_3d(Tensor self)", at_least<3>},
       {"permute|permute_copy(Tensor self, int[] dims)", permute},
-      {"transpose|swapaxes|swapdims(Tensor self, int dim0, int dim1)", transpose},
+      {"transpose|swapaxes|swapdims|transpose_copy(Tensor self, int dim0, int dim1)", transpose},
       {"transpose_(Tensor self, int dim0, int dim1)", in_place<transpose>},
-      {"t(Tensor self)", t},
+      {"t|t_copy(Tensor self)", t},
       {"t_(Tensor self)", in_place<t>},
       {"numpy_T|prim::T(Tensor self)", reversed_axes},
-      {"mT|mH|adjoint(Tensor self)", matrix_transpose},
+      {"mT|mH|matrix_H|adjoint(Tensor self)", matrix_transpose},
       {"movedim|moveaxis(Tensor self, int[] source, int[] destination)", move_axes},
       {"movedim|moveaxis(Tensor self, int source, int destination)", move_axes},
       {"slice|slice_copy(Tensor self, int dim=0, int? start=None, int? end=None, int step=1)", slice},
@@ -388,25 +396,29 @@ std::span<const Row> shape_rows() {
       {"select|select_copy(Tensor self, int dim, int index)", select},
       {"select(Tensor self, int dim, Tensor index)", select_computed},
       {"select_scatter(Tensor self, Tensor src, int dim, int index)", scattered_view<select>},
-      {"split|unsafe_split(Tensor self, int split_size, int dim=0)", split_into<by_size>},
-      {"split|split_with_sizes|unsafe_split_with_sizes(Tensor self, int[] sizes, int dim=0)", split_into<by_sizes>},
+      {"split|unsafe_split|split_copy(Tensor self, int split_size, int dim=0)", split_into<by_size>},
+      {"split|split_with_sizes|unsafe_split_with_sizes|split_with_sizes_copy(Tensor self, int[] sizes, int dim=0)",
+       split_into<by_sizes>},
       {"chunk|unsafe_chunk(Tensor self, int chunks, int dim=0)", split_into<by_chunks>},
       {"tensor_split|vsplit(Tensor self, int sections, int dim=0)", split_into<by_sections>},
       {"tensor_split|vsplit(Tensor self, int[] indices, int dim=0)", split_into<by_places>},
-      {"hsplit(Tensor self, int sections, int dim=1)", split_into<by_sections>},
-      {"hsplit(Tensor self, int[] indices, int dim=1)", split_into<by_places>},
+      {"hsplit(Tensor self, int sections)", split_across<by_sections>},
+      {"hsplit(Tensor self, int[] indices)", split_across<by_places>},
       {"dsplit(Tensor self, int sections, int dim=2)", split_into<by_sections>},
       {"dsplit(Tensor self, int[] indices, int dim=2)", split_into<by_places>},
-      {"unbind(Tensor self, int dim=0)", unbind},
+      {"unbind|unbind_copy(Tensor self, int dim=0)", unbind},
       {"expand|expand_copy(Tensor self, int[] size, *, bool implicit=False)", expand},
       {"broadcast_to(Tensor self, int[] size)", expand},
       {"expand_as(Tensor self, Tensor other)", expand_as},
       {"broadcast_tensors(Tensor[] tensors)", broadcast_tensors},
-      {"unfold(Tensor self, int dimension, int size, int step)", unfold},
-      {"diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1)", diagonal},
+      {"unfold|unfold_copy(Tensor self, int dimension, int size, int step)", unfold},
+      {"diagonal|diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1)", diagonal},
       {"linalg_diagonal(Tensor self, *, int offset=0, int dim1=-2, int dim2=-1)", diagonal},
-      {"as_strided(Tensor self, int[] size, int[] stride, int? offset=None)", as_strided},
-      {"alias|detach|detach_|lift_fresh|lift|resolve_conj|resolve_neg|conj|real|positive|cpu|cuda|numpy(Tensor self)", itself},
+      {"as_strided|as_strided_copy(Tensor self, int[] size, int[] stride, int? offset=None)", as_strided},
+      {"alias|alias_copy|detach|detach_|detach_copy|lift_fresh|lift|resolve_conj|resolve_neg|conj|conj_physical|real|positive|"
+       "cpu|cuda|"
+       "numpy(Tensor self)",
+       itself},
       {"requires_grad_(Tensor self, bool requires_grad=True)", itself},
       {"pin_memory(Tensor self, any device=None)", itself},
       {"_autocast_to_full_precision(Tensor self, any cuda=None, any cpu=None)", itself},

@@ -19,7 +19,6 @@ TensorId approximate_equal(Layer& l, TensorId a, TensorId b) {
 
 TensorId mul_no_nan(Emitter& e, TensorId a, TensorId b) { return zero_where_zero(e, b, e.mul(a, b)); }
 TensorId xdivy(Emitter& e, TensorId a, TensorId b) { return zero_where_zero(e, a, e.div(a, b)); }
-TensorId xlog1py(Emitter& e, TensorId a, TensorId b) { return zero_where_zero(e, a, e.mul(a, log1p(e, b))); }
 
 Result<TensorId> shift(Layer& l, TensorId x, TensorId bits) {
   if (!is_unsigned_int(l.dtype_of(x)))
@@ -99,6 +98,29 @@ std::span<const Row> elementwise_rows() {
       {"Erfinv", same<"ErfInv">},
       {"Lgamma", same<"LogGamma">},
       {"Digamma", same<"Digamma">},
+      {"Polygamma", same<"Polygamma">},
+      {"Zeta", same<"Zeta">},
+      {"Igamma", same<"GammaInc">},
+      {"Igammac", same<"GammaIncUpper">},
+      {"Betainc", same<"BetaInc">},
+      {"Ndtri", same<"NormalInverse">},
+      {"BesselI0", same<"BesselI0">},
+      {"BesselI1", same<"BesselI1">},
+      {"BesselI0e", same<"BesselI0Scaled">},
+      {"BesselI1e", same<"BesselI1Scaled">},
+      {"BesselK0", same<"BesselK0">},
+      {"BesselK1", same<"BesselK1">},
+      {"BesselK0e", same<"BesselK0Scaled">},
+      {"BesselK1e", same<"BesselK1Scaled">},
+      {"BesselJ0", same<"BesselJ0">},
+      {"BesselJ1", same<"BesselJ1">},
+      {"BesselY0", same<"BesselY0">},
+      {"BesselY1", same<"BesselY1">},
+      {"Spence", same<"Dilogarithm">},
+      {"Dawsn", same<"Dawson">},
+      {"Expint", same<"ExpIntegral">},
+      {"FresnelSin", same<"FresnelSin">},
+      {"FresnelCos", same<"FresnelCos">},
       {"Exp", same<"Exp">},
       {"Expm1", expm1},
       {"Floor", same<"Floor">},
