@@ -155,3 +155,41 @@ def test_float_ids_that_only_the_cpu_reads_stay_exact(make_onnx):
     assert rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
     ids = np.array([2049, 4097, 4999, 3], np.float32)  # float16 has no 2049
     np.testing.assert_array_equal(rknn.inference([ids])[0][:, 0], ids % 7)
+
+
+def test_a_device_id_may_follow_the_target_without_its_name(conv_model, build, capfd):
+    rknn = build(conv_model)
+
+    def said(*positional, **named):
+        capfd.readouterr()
+        assert rknn.init_runtime("rk3588", *positional, **named) == 0
+        return capfd.readouterr().err
+
+    named = said(device_id="515e9b401c060c0b")
+    assert "515e9b401c060c0b" in named
+    assert said("515e9b401c060c0b") == said("515e9b401c060c0b", True, True) == said(None, "515e9b401c060c0b") == named
+    assert rknn.init_runtime("rk3588", "a", True, True, False, 1) == -1
+
+
+def test_toolkit1_skips_lines_whose_files_are_missing(conv_model, tmp_path, capfd):
+    from PIL import Image
+
+    Image.fromarray(np.full((8, 6, 3), (250, 60, 10), np.uint8)).save(tmp_path / "p.png")
+    (tmp_path / "list.txt").write_text("none.png\n\np.png\np.png\n")
+    dataset = str(tmp_path / "list.txt")
+
+    def script(**options):
+        rknn = RKNN()
+        rknn.config(target_platform="rk1808", **options)
+        assert rknn.load_onnx(conv_model) == 0
+        return rknn
+
+    rknn = script()
+    assert rknn.build(dataset=dataset) == 0
+    err = capfd.readouterr().err
+    assert "Can not find file: none.png. This line will be ignored!" in err and "1 blank line(s)" in err
+    (tmp_path / "list.txt").write_text("p.png\np.png\n")
+    assert rknn.accuracy_analysis(dataset, output_dir=None) == 0  # the first line
+    assert "the first of 2" in capfd.readouterr().err
+    (tmp_path / "list.txt").write_text("none.png\n")
+    assert script().build(dataset=dataset) == -1 and "there is no valid data" in capfd.readouterr().err

@@ -199,7 +199,7 @@ class Analysis {
   Result<AccuracyReport> run() {
     const compile::CompileOptions compiling = compile_options(building_, built_.normalization);
     const bool listed = options_.inputs.empty() && !options_.dataset.empty();
-    const std::vector<bool>& swapped = building_.config.quant_img_RGB2BGR;
+    const SampleRules rules{building_.config.quant_img_RGB2BGR, {.toolkit1 = building_.is_toolkit1()}};
     if (building_.config.rknn_batch_size > 1)
       return unsupported("accuracy_analysis compares one sample")
           .found("a model of rknn_batch_size " + std::to_string(building_.config.rknn_batch_size))
@@ -208,8 +208,8 @@ class Analysis {
       return unsupported("accuracy_analysis compares a network on RGB pictures")
           .found("a model that takes YUV pictures")
           .hint("build without inputs_yuv_fmt first");
-    ORKNN_TRY_ASSIGN(const Samples sample, listed ? Samples::open(options_.dataset, built_.reference, swapped, compiling)
-                                                  : Samples::of_files(options_.inputs, built_.reference, swapped, compiling));
+    ORKNN_TRY_ASSIGN(const Samples sample, listed ? Samples::open(options_.dataset, built_.reference, rules, compiling)
+                                                  : Samples::of_files(options_.inputs, built_.reference, rules, compiling));
     for (const char* folder : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder(folder));
     const int64_t steps = options_.target.empty() ? 3 : 5;
     building_.report("AccuracyAnalysing", 0, steps);

@@ -48,8 +48,9 @@ Status run_step(Stage& stage, const quantize::Step& step, const passes::Options&
 }
 
 Result<Samples> open_samples(const BuildOptions& options, const std::string& dataset, const Stage& stage) {
-  ORKNN_TRY_ASSIGN(Samples samples, Samples::open(dataset, stage.network.graph, options.config.quant_img_RGB2BGR,
-                                                  compile_options(options, stage.normalization)));
+  const SampleRules rules{options.config.quant_img_RGB2BGR, {.toolkit1 = options.is_toolkit1()}};
+  ORKNN_TRY_ASSIGN(Samples samples,
+                   Samples::open(dataset, stage.network.graph, rules, compile_options(options, stage.normalization)));
   samples.keep_first(calibration_samples(options.config, samples.size()));
   return samples;
 }

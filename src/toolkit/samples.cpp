@@ -29,17 +29,17 @@ compile::CompileOptions quiet(compile::CompileOptions options) {
 }
 }  // namespace
 
-Result<Samples> Samples::open(const std::string& dataset, const ir::Graph& graph, const std::vector<bool>& swap_red_blue,
+Result<Samples> Samples::open(const std::string& dataset, const ir::Graph& graph, const SampleRules& rules,
                               compile::CompileOptions options) {
-  ORKNN_TRY_ASSIGN(std::vector<data::ModelInput> inputs, inputs_of(graph, swap_red_blue));
-  ORKNN_TRY_ASSIGN(data::Dataset samples, data::Dataset::open(dataset, std::move(inputs)));
+  ORKNN_TRY_ASSIGN(std::vector<data::ModelInput> inputs, inputs_of(graph, rules.swap_red_blue));
+  ORKNN_TRY_ASSIGN(data::Dataset samples, data::Dataset::open(dataset, std::move(inputs), rules.dataset));
   return Samples(std::move(samples), quiet(std::move(options)));
 }
 
-Result<Samples> Samples::of_files(const std::vector<std::string>& files, const ir::Graph& graph,
-                                  const std::vector<bool>& swap_red_blue, compile::CompileOptions options) {
-  ORKNN_TRY_ASSIGN(std::vector<data::ModelInput> inputs, inputs_of(graph, swap_red_blue));
-  ORKNN_TRY_ASSIGN(data::Dataset samples, data::Dataset::of_files(files, std::move(inputs)));
+Result<Samples> Samples::of_files(const std::vector<std::string>& files, const ir::Graph& graph, const SampleRules& rules,
+                                  compile::CompileOptions options) {
+  ORKNN_TRY_ASSIGN(std::vector<data::ModelInput> inputs, inputs_of(graph, rules.swap_red_blue));
+  ORKNN_TRY_ASSIGN(data::Dataset samples, data::Dataset::of_files(files, std::move(inputs), rules.dataset));
   return Samples(std::move(samples), quiet(std::move(options)));
 }
 

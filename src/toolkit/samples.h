@@ -14,15 +14,20 @@
 
 namespace orknn::toolkit {
 
+// How files become inputs.
+struct SampleRules {
+  std::vector<bool> swap_red_blue;  // pictures are fed as BGR: one flag for all inputs or one each
+  data::DatasetOptions dataset;
+};
+
 class Samples {
  public:
-  // `graph` says what the inputs are; it needs static shapes. `swap_red_blue`: pictures are fed as BGR, one flag for all inputs
-  // or one each. `options` say how graphs are compiled (platform, normalization).
-  static Result<Samples> open(const std::string& dataset, const ir::Graph& graph, const std::vector<bool>& swap_red_blue,
+  // `graph` says what the inputs are; it needs static shapes. `options` say how graphs are compiled (platform, normalization).
+  static Result<Samples> open(const std::string& dataset, const ir::Graph& graph, const SampleRules& rules,
                               compile::CompileOptions options);
   // One sample: a file per input.
-  static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph,
-                                  const std::vector<bool>& swap_red_blue, compile::CompileOptions options);
+  static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph, const SampleRules& rules,
+                                  compile::CompileOptions options);
 
   size_t size() const { return std::min(dataset_.size(), end_) - first_; }
   Samples without_first(size_t count) const {

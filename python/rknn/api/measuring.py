@@ -101,15 +101,16 @@ class Measuring(Model):
                     "accuracy_analysis", f"The mapping of layer_name & file_name save to: {folder}/map_name_to_file.txt"
                 )
 
-    @staticmethod
-    def _one_sample(path):
-        """The files of a list of one line; a picture or an array stands for itself."""
+    def _one_sample(self, path):
+        """The files of the first line of a list; a picture or an array stands for itself."""
         if not path.lower().endswith(".txt"):
             return [path]
         with open(path, encoding="utf-8", errors="surrogateescape") as lines:  # file names may be any bytes
             samples = [line.split() for line in lines if line.strip()]
-        if len(samples) != 1:
-            raise ValueError(f"accuracy_analysis takes one sample, found {len(samples)} lines in '{path}'!")
+        if not samples:
+            raise ValueError(f"There is no valid data in the dataset: {path}. Please check it.")
+        if len(samples) > 1:
+            self._log.warn("accuracy_analysis", f"One sample is analysed, the first of {len(samples)} in '{path}'!")
         beside = lambda name: os.path.join(os.path.dirname(path), name)
         return [beside(name) if os.path.exists(beside(name)) else name for name in samples[0]]
 

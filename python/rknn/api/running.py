@@ -10,6 +10,16 @@ from . import inputs as model_inputs
 from .model import Model, guarded, tolerant
 
 
+def _after_target(positional, *defaults):
+    """device_id, perf_debug, eval_mem and async_mode of init_runtime that were given without names. Toolkit1's order is known by what
+    follows its target_sub_class: another name, or None."""
+    is_toolkit1 = positional[0] is None or (len(positional) > 1 and not isinstance(positional[1], (bool, int)))
+    given = positional[1:] if is_toolkit1 else positional
+    if len(given) > len(defaults):
+        raise ValueError(f"init_runtime takes at most {len(defaults) + 1} arguments without names, found {len(positional) + 1}!")
+    return (*given, *defaults[len(given) :])
+
+
 class Running(Model):
     """init_runtime() and inference()."""
 
@@ -20,6 +30,7 @@ class Running(Model):
     def init_runtime(
         self,
         target=None,
+        *positional,
         target_sub_class=None,
         device_id=None,
         perf_debug=False,
@@ -30,8 +41,11 @@ class Running(Model):
         rknn2precompile=False,
     ):
         """Prepares the model for inference() on the chip `target`, or on the simulator (target=None). With async_mode every
-        inference() returns the results of the one before, the first one zeros."""
+        inference() returns the results of the one before, the first one zeros. After `target` Toolkit2's arguments in its order, or
+        Toolkit1's, which has target_sub_class in second place."""
         self._alive("init_runtime")
+        if positional:
+            device_id, perf_debug, eval_mem, async_mode = _after_target(positional, device_id, perf_debug, eval_mem, async_mode)
         if not target and self._path_on_board is not None:
             raise ValueError(
                 f"The model '{self._path_on_board}' lies on a board (load_model_in_npu): init_runtime needs its target!"
