@@ -335,6 +335,26 @@ def test_auto_hybrid_uses_int16_where_the_chip_has_no_float(folder, spread_model
     assert ": int16" in text.split("quantize_parameters")[0]
 
 
+@pytest.mark.parametrize("samples", [4, 12])
+def test_adaround_keeps_what_gains_on_samples_held_back(folder, spread_model, openrknn, samples):
+    rng = np.random.default_rng(9)
+    for i in range(samples):
+        np.save(f"n{i}.npy", rng.standard_normal((1, 3, 16, 16)).astype(np.float32) * (1 + i % 3))
+    pathlib.Path("n.txt").write_text("".join(f"n{i}.npy\n" for i in range(samples)))
+    build = ("quantize", spread_model, "--dataset", "n.txt", "-t", "rk3588", "--trace")
+    done = {a: openrknn(*build, "-o", f"{a}.rknn", "--algorithm", a) for a in ("normal", "adaround")}
+    assert all(d.returncode == 0 for d in done.values()), done["adaround"].stderr
+    tried = re.findall(
+        r"try_steps: (ranges of mmse|round_adaptively) is (kept|left out): .* loses ([0-9.]+) with it, ([0-9.]+) without",
+        done["adaround"].stdout,
+    )
+    assert [name for name, *_ in tried] == ["ranges of mmse", "round_adaptively"]
+    for _, verdict, with_it, without in tried:
+        assert verdict == "left out" or float(with_it) < float(without)
+    same = pathlib.Path("normal.rknn").read_bytes() == pathlib.Path("adaround.rknn").read_bytes()
+    assert same == all(verdict == "left out" for _, verdict, *_ in tried)
+
+
 def two_channels(make_onnx, name, function, size, read):
     """Two channels of which the first is `size` times as large between two convolutions; output y0 reads them by `read`, y1 the second one."""
     diagonal = lambda a, b: np.diag([a, b]).astype(np.float32).reshape(2, 2, 1, 1)

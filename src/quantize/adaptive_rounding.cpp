@@ -100,7 +100,8 @@ Result<RoundedLayers> round_adaptively(const Graph& graph, const LayerForms& for
   RoundedLayers result;
   const auto wanted = [&](NodeId id) {
     const Form form = forms[id].form;
-    return form == Form::Conv || form == Form::MatMul;
+    return (form == Form::Conv || form == Form::MatMul) &&
+           !options.nearest_layers.contains(graph.tensor(graph.node(id).output()).name);
   };
   ORKNN_TRY(visit_input_moments(graph, run, samples, wanted, [&](const InputMoments& moments) {
     double rounding = 0;

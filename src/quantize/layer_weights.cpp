@@ -115,8 +115,9 @@ class LayerRounding {
   // What adaptive rounding made of the layer; it may come from a file, so it has to fit.
   const RoundedLayer* rounded_on_samples(const TensorData& w, std::optional<int64_t> axis, std::span<const double> least) const {
     if (!calibration_.rounded || format_.weights != DType::Int8 || format_.power_of_two) return nullptr;
-    const auto it = calibration_.rounded->find(graph_.tensor(node_.output()).name);
-    if (it == calibration_.rounded->end()) return nullptr;
+    const std::string& name = graph_.tensor(node_.output()).name;
+    const auto it = calibration_.rounded->find(name);
+    if (it == calibration_.rounded->end() || options_.nearest_layers.contains(name)) return nullptr;
     const RoundedLayer& ahead = it->second;
     const std::vector<double>& scales = ahead.weights.scales;
     if (weights_ == Weights::InOut || ahead.weights.values.dims() != w.dims()) return nullptr;

@@ -36,6 +36,8 @@ struct Calibration {
 struct QuantizeOptions {
   Algorithm algorithm = Algorithm::Normal;  // of the ranges of activations
   bool adaptive_rounding = false;           // of weights (adaptive_rounding.h)
+  // Layers whose weights take the nearest integers all the same, by name of the result.
+  std::set<std::string, std::less<>> nearest_layers;
   NumberFormat format;
   bool per_channel = true;         // weights: one scale per output channel, else one per tensor
   passes::Options steps;           // level, steps to leave out, dumps

@@ -427,9 +427,10 @@ Result<AutoHybrid> choose_layer_formats(const BuildOptions& options, const Calib
   quantize::QuantizeOptions choices = stage.choices;
   choices.steps.dump = {};  // trials are not the network that is built
   GoldenOutputs golden;
-  Trials trials(stage.network.graph, stage.forms.back(), stage.op_set(), choices, samples, trial_samples, golden, wider);
+  Trials trials(stage.network.graph, stage.forms.back(), stage.op_set(), choices, samples, trial_samples, golden);
+  trials.set_wider(wider);
   ORKNN_TRY(trials.add_whole());
-  if (samples.size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_halves());
+  if (samples.size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_parts(2));
   const compile::CompileOptions compiling = compile_options(options, stage.normalization);
   ORKNN_TRY_ASSIGN(HybridChoice choice, find_wide_layers(trials, goal, compiling, options.progress));
   AutoHybrid result{.formats = stage.choices.formats};

@@ -62,7 +62,7 @@ Status Samples::run(const ir::Graph& graph, DType float_dtype, size_t count, con
 Status Samples::run(runtime::Session& session, size_t count, const sim::RunHooks& hooks,
                     const std::function<void(size_t)>& done) const {
   for (size_t i = 0; i < std::min(count, size()); ++i) {
-    ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, dataset_.sample(first_ + i));
+    ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, dataset_.sample(number(i)));
     for (size_t k = 0; k < values.size(); ++k) {
       runtime::InputData data;
       data.dtype = values[k].dtype();

@@ -29,21 +29,22 @@ class Samples {
   static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph, const SampleRules& rules,
                                   compile::CompileOptions options);
 
-  size_t size() const { return std::min(dataset_.size(), end_) - first_; }
-  Samples without_first(size_t count) const {
-    Samples rest = *this;
-    rest.first_ += std::min(count, size());
-    return rest;
+  size_t size() const { return std::min(dataset_.size(), end_); }
+  // The same samples beginning with number `first`; those before it come last.
+  Samples starting_at(size_t first) const {
+    Samples turned = *this;
+    turned.first_ = number(first);
+    return turned;
   }
-  // Leaves the others out.
-  void keep_first(size_t count) { end_ = std::min(end_, first_ + std::min(count, size())); }
+  // Leaves the others out. Before any turn.
+  void keep_first(size_t count) { end_ = std::min(end_, count); }
   bool holds_pixels(size_t input) const { return dataset_.holds_pixels(input); }
   // In place of the one given to open().
   void set_normalization(std::vector<compile::Normalization> normalization) { options_.normalization = std::move(normalization); }
   // One value per input, as the source model takes them.
-  Result<std::vector<ir::TensorData>> values(size_t i) const { return dataset_.sample(first_ + i); }
+  Result<std::vector<ir::TensorData>> values(size_t i) const { return dataset_.sample(number(i)); }
   // Where sample `i` came from, for messages.
-  std::string describe(size_t i) const { return dataset_.describe(first_ + i); }
+  std::string describe(size_t i) const { return dataset_.describe(number(i)); }
 
   // Computes `graph`, which has the inputs of open()'s graph, on the first `count` samples. Floats are computed in `float_dtype`,
   // the same on every machine.
@@ -59,9 +60,12 @@ class Samples {
   explicit Samples(data::Dataset dataset, compile::CompileOptions options)
       : dataset_(std::move(dataset)), options_(std::move(options)) {}
 
+  size_t number(size_t i) const { return size() == 0 ? 0 : (first_ + i) % size(); }  // in the dataset
+
   data::Dataset dataset_;
   compile::CompileOptions options_;
-  size_t first_ = 0, end_ = SIZE_MAX;  // of the samples that count
+  size_t first_ = 0;       // with which the samples begin
+  size_t end_ = SIZE_MAX;  // of the samples that count
 };
 
 }  // namespace orknn::toolkit

@@ -10,6 +10,8 @@ namespace {
 
 // Below this loss of the worst output (1 - cosine) there is nothing left to win.
 constexpr double kGoodEnough = 2e-4;
+// Four digits of a cosine do not show such a loss.
+constexpr double kUnseen = 5e-5;
 // Samples differ: another choice has to lose less than this part to be taken.
 constexpr double kClearly = 0.95;
 
@@ -28,7 +30,7 @@ class StepSearch {
     if (losses_.worst_mean() > kGoodEnough)
       for (const quantize::Step* step : {&quantize::kEqualizeChannels, &quantize::kClipOutliers, &quantize::kCorrectBias})
         if (current_.takes(*step)) ORKNN_TRY(try_without(*step));
-    if (wanted.adaptive_rounding) ORKNN_TRY(try_rounding(wanted.algorithm));
+    if (wanted.adaptive_rounding && losses_.worst_mean() > kGoodEnough) ORKNN_TRY(try_rounding(wanted.algorithm));
     current_.steps.dump = stage_.choices.steps.dump;
     show(kMostTrials);
     return StepChoice{std::move(current_), std::move(gains_), 1 - losses_.worst_expected()};
@@ -36,15 +38,19 @@ class StepSearch {
 
  private:
   // Steps that come after calibration need none of their own.
-  Result<Losses> measure(const quantize::QuantizeOptions& choices) {
+  Result<Trials*> trials_of(const quantize::QuantizeOptions& choices) {
     std::unique_ptr<Trials>& trials =
         trials_[{choices.takes(quantize::kEqualizeChannels), choices.algorithm, choices.adaptive_rounding}];
     if (!trials) {
       auto made = std::make_unique<Trials>(stage_.network.graph, stage_.forms.back(), stage_.op_set(), choices, samples_,
                                            trial_samples_, golden_);
-      ORKNN_TRY(made->add_halves());
+      ORKNN_TRY(made->add_parts(parts_));
       trials = std::move(made);
     }
+    return trials.get();
+  }
+  Result<Losses> measure(const quantize::QuantizeOptions& choices) {
+    ORKNN_TRY_ASSIGN(Trials* const trials, trials_of(choices));
     ORKNN_TRY_ASSIGN(Losses losses, trials->measure(choices));
     show(std::min(++tried_, kMostTrials - 1));
     return losses;
@@ -61,32 +67,61 @@ class StepSearch {
     return {};
   }
 
-  // Every output that is not good enough in any case keeps more with `a` than with `b`, by more than chance: other samples must
-  // not lose by the choice.
+  // No output keeps less with `a` than with `b`, and one that is not good enough keeps more by far more than chance: other
+  // samples must not lose by the choice.
   static bool surely_better(const Losses& a, const Losses& b) {
-    for (size_t i = 0; i < a.mean.size(); ++i)
-      if (a.mean[i] > kGoodEnough && !surely_loses_less(a, b, i)) return false;
-    return true;
+    bool gains = false;
+    for (size_t i = 0; i < a.mean.size(); ++i) {
+      if (a.mean[i] > std::max(b.mean[i], kUnseen)) return false;
+      gains |= b.mean[i] > kGoodEnough && surely_loses_less(a, b, i);
+    }
+    return gains;
   }
 
-  // Adaptive rounding with its own ranges and with the whole ones: the better of those that all outputs gain by, else neither.
+  // Adaptive rounding never loses to `normal`: its own ranges are taken if outputs gain by them, and so are its weights, layer by
+  // layer. Judged by networks that most of the samples calibrate: with fewer of them ranges that clip look better than they are.
   Status try_rounding(quantize::Algorithm own_ranges) {
-    quantize::QuantizeOptions best = current_;
-    Losses least = losses_, tried;
-    for (const quantize::Algorithm ranges : {own_ranges, quantize::Algorithm::Normal}) {
-      quantize::QuantizeOptions rounded = current_;
-      rounded.adaptive_rounding = true;
-      rounded.algorithm = ranges;
-      ORKNN_TRY_ASSIGN(tried, measure(rounded));
-      if (!surely_better(tried, losses_) || tried.worst_mean() > least.worst_mean()) continue;
-      best = std::move(rounded);
-      least = tried;
+    trials_.clear();
+    parts_ = Trials::parts_of(samples_.size());
+    ORKNN_TRY_ASSIGN(losses_, measure(current_));
+    if (own_ranges != current_.algorithm) {
+      quantize::QuantizeOptions other = current_;
+      other.algorithm = own_ranges;
+      ORKNN_TRY_ASSIGN(Losses losses, measure(other));
+      const bool better = surely_better(losses, losses_);
+      gains_.push_back({"ranges of mmse", losses.worst_mean(), losses_.worst_mean(), better});
+      if (better) take(std::move(other), std::move(losses));
     }
-    const bool kept = best.adaptive_rounding;
-    gains_.push_back(
-        {std::string(quantize::kRoundAdaptively.name), (kept ? least : tried).worst_mean(), losses_.worst_mean(), kept});
-    take(std::move(best), std::move(least));
+    quantize::QuantizeOptions rounded = current_;
+    rounded.adaptive_rounding = true;
+    ORKNN_TRY_ASSIGN(const Trials* trials, trials_of(rounded));
+    const std::vector<std::string> layers = trials->rounded_layers();
+    rounded.nearest_layers = {layers.begin(), layers.end()};
+    const double nearest = losses_.worst_mean();
+    least_tried_ = 1;
+    size_t tries = kMostRoundings;
+    ORKNN_TRY(round_layers(layers, std::move(rounded), tries));
+    const bool kept = current_.adaptive_rounding;
+    gains_.push_back({std::string(quantize::kRoundAdaptively.name), kept ? losses_.worst_mean() : least_tried_, nearest, kept});
     return {};
+  }
+
+  // Rounds these layers adaptively too if outputs gain by it; else tries the first half of them, then the second.
+  Status round_layers(std::span<const std::string> layers, quantize::QuantizeOptions more, size_t& tries) {
+    if (layers.empty() || tries == 0) return {};
+    --tries;
+    if (current_.adaptive_rounding) more.nearest_layers = current_.nearest_layers;
+    for (const std::string& name : layers) more.nearest_layers.erase(name);
+    ORKNN_TRY_ASSIGN(Losses losses, measure(more));
+    least_tried_ = std::min(least_tried_, losses.worst_mean());
+    if (surely_better(losses, losses_)) {
+      take(std::move(more), std::move(losses));
+      return {};
+    }
+    if (layers.size() == 1) return {};
+    for (const std::string& name : layers) more.nearest_layers.insert(name);
+    ORKNN_TRY(round_layers(layers.first(layers.size() / 2), more, tries));
+    return round_layers(layers.subspan(layers.size() / 2), std::move(more), tries);
   }
 
   void take(quantize::QuantizeOptions choices, Losses losses) {
@@ -95,7 +130,8 @@ class StepSearch {
   }
 
   using Calibrating = std::tuple<bool, quantize::Algorithm, bool>;  // what networks that share a calibration have in common
-  static constexpr int64_t kMostTrials = 6;
+  static constexpr int64_t kMostTrials = 6;                         // that progress counts on
+  static constexpr size_t kMostRoundings = 16;                      // sets of layers that are rounded adaptively
   const BuildOptions& options_;
   const Calibrated& stage_;
   const Samples& samples_;
@@ -103,6 +139,8 @@ class StepSearch {
   quantize::QuantizeOptions current_;
   Losses losses_;  // of current_
   int64_t tried_ = 0;
+  size_t parts_ = 2;        // of the samples, each held back once
+  double least_tried_ = 1;  // of the worst output, whatever was rounded adaptively
   std::vector<StepGain> gains_;
   GoldenOutputs golden_;
   std::map<Calibrating, std::unique_ptr<Trials>> trials_;
@@ -122,7 +160,7 @@ class WeightTrials {
     Losses losses;
     for (const bool first : {true, false}) {
       const size_t from = first ? 0 : half, judged = first ? half : 0;
-      const Samples fitting = samples_.without_first(from);
+      const Samples fitting = samples_.starting_at(from);
       choices.samples = first ? half : rest;
       if (choices.run)
         choices.run = [&](const ir::Graph& graph, size_t count, const quantize::Observe& observe) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "quantize/adaptive_rounding.h"
 #include "runtime/convert.h"
 #include "toolkit/accuracy.h"
 
@@ -59,7 +60,7 @@ bool surely_loses_less(const Losses& a, const Losses& b, size_t i) {
   std::vector<double> gains = b.by_sample[i];
   for (size_t k = 0; k < gains.size(); ++k) gains[k] -= a.by_sample[i][k];
   const double gain = mean_of(gains);
-  return gain > 0 && (gains.size() < 2 || gain >= standard_error(gains));
+  return gain > 0 && (gains.size() < 2 || gain >= 2 * standard_error(gains));
 }
 
 double Losses::worst_mean() const { return largest(mean); }
@@ -80,7 +81,7 @@ Status judge(const Graph& graph, const Samples& samples, size_t first, size_t co
   const OutputRecorder recorder(graph);
   std::vector<std::vector<float>> found;
   size_t sample = first;
-  return samples.without_first(first).run(
+  return samples.starting_at(first).run(
       graph, DType::Float32, count, [&](std::string_view name, const TensorView& value) { recorder.see(name, value, found); },
       [&](size_t) {
         for (size_t i = 0; i < losses.by_sample.size(); ++i) {
@@ -100,26 +101,29 @@ void summarize(Losses& losses) {
 }
 
 Trials::Trials(const Graph& graph, const quantize::LayerForms& forms, const OpSet& ops, quantize::QuantizeOptions choices,
-               const Samples& samples, size_t most_samples, GoldenOutputs& golden, std::optional<quantize::NumberFormat> wider)
+               const Samples& samples, size_t most_samples, GoldenOutputs& golden)
     : graph_(graph),
       forms_(forms),
       ops_(ops),
       choices_(std::move(choices)),
       samples_(samples),
       most_samples_(most_samples),
-      golden_(golden),
-      wider_(std::move(wider)) {}
+      golden_(golden) {}
 
-Status Trials::add_halves() {
-  const size_t half = samples_.size() / 2, rest = samples_.size() - half;
-  ORKNN_TRY(add(0, half, half, rest));
-  return add(half, rest, 0, half);
+Status Trials::add_parts(size_t parts) {
+  const size_t all = samples_.size();
+  for (size_t part = parts; part-- > 0;) {
+    const size_t begin = part * all / parts, end = (part + 1) * all / parts;
+    ORKNN_TRY(add(end % all, all - (end - begin), begin, end - begin));
+  }
+  return {};
 }
 
 Status Trials::add_whole() { return add(0, samples_.size(), 0, samples_.size()); }
 
 Status Trials::add(size_t first, size_t count, size_t judged_first, size_t judged_count) {
-  const Samples on = samples_.without_first(first);
+  const Samples on = samples_.starting_at(first);
+  const size_t all = samples_.size();
   const auto run = [&](const Graph& computed, size_t limit, const quantize::Observe& observe) {
     const OutputRecorder recorder(computed);
     size_t sample = first;
@@ -130,7 +134,10 @@ Status Trials::add(size_t first, size_t count, size_t judged_first, size_t judge
           if (is_new) recorder.see(name, value, golden_[sample]);
           observe(name, value);
         },
-        [&](size_t) { is_new = !golden_.contains(++sample); });
+        [&](size_t) {
+          sample = (sample + 1) % all;
+          is_new = !golden_.contains(sample);
+        });
   };
   auto trial = std::make_unique<Trial>(Trial{graph_, {}, judged_first, std::min(judged_count, most_samples_)});
   ORKNN_TRY_ASSIGN(trial->calibration, quantize::calibrate(trial->graph, ops_, forms_, run, count, choices_));
@@ -138,6 +145,15 @@ Status Trials::add(size_t first, size_t count, size_t judged_first, size_t judge
   judged_ += trial->count;
   trials_.push_back(std::move(trial));
   return {};
+}
+
+std::vector<std::string> Trials::rounded_layers() const {
+  std::vector<std::string> layers;
+  const auto& rounded = trials_.front()->calibration.rounded;
+  for (NodeId id : reference().order())
+    for (TensorId t : reference().node(id).outputs)
+      if (t && rounded && rounded->contains(reference().tensor(t).name)) layers.push_back(reference().tensor(t).name);
+  return layers;
 }
 
 Result<Graph> Trials::lower(const Trial& from, const quantize::QuantizeOptions& choices) {

@@ -1,5 +1,5 @@
 // Quantized forms of one network, judged by what their outputs lose on samples. Values that calibration has not seen are what
-// costs a finished network its accuracy, so each half of the samples judges the network that the other half calibrates.
+// costs a finished network its accuracy, so each part of the samples judges the network that the other parts calibrate.
 #pragma once
 
 #include <map>
@@ -27,8 +27,8 @@ struct Losses {
   double worst_mean() const;
   double worst_expected() const;
 };
-// Whether output `i` loses less in `a` than in `b` by more than chance: on average over the samples by the standard error at
-// least. Both were measured to the end.
+// Whether output `i` loses less in `a` than in `b` by more than chance: on average over the samples by twice the standard error
+// at least. Both were measured to the end.
 bool surely_loses_less(const Losses& a, const Losses& b, size_t i);
 
 // What the float network makes of the first `count` samples.
@@ -44,19 +44,25 @@ class Trials {
   // With fewer samples the network that all of them calibrate is judged on the same ones.
   static constexpr size_t kEnoughToSplit = 4;
 
-  // Everything referred to must outlive the trials. Each computes up to `most_samples`. `wider`: what layers that leave the
-  // format of `choices` are computed in; nothing = float.
-  Trials(const ir::Graph& graph, const quantize::LayerForms& forms, const ir::OpSet& ops, quantize::QuantizeOptions choices,
-         const Samples& samples, size_t most_samples, GoldenOutputs& golden, std::optional<quantize::NumberFormat> wider = {});
+  // In how many parts samples are held back: few of them in more parts, so that most of them calibrate, as they do in the end.
+  static size_t parts_of(size_t samples) { return samples < 32 ? 4 : 2; }
 
-  // Calibrates on each half of the samples, to be judged by the other.
-  Status add_halves();
+  // Everything referred to must outlive the trials. Each computes up to `most_samples`.
+  Trials(const ir::Graph& graph, const quantize::LayerForms& forms, const ir::OpSet& ops, quantize::QuantizeOptions choices,
+         const Samples& samples, size_t most_samples, GoldenOutputs& golden);
+
+  // Holds back one part of the samples after the other: each judges the network that all others calibrate.
+  Status add_parts(size_t parts);
   // Calibrates on all samples, which also judge it.
   Status add_whole();
 
+  // Layers whose weights were rounded on samples, in execution order.
+  std::vector<std::string> rounded_layers() const;
   const ir::Graph& reference() const { return trials_.front()->graph; }  // of the first trial; all have the same layers
   const quantize::LayerForms& forms() const { return forms_; }           // of its layers
+  // What layers that leave the format of the choices are computed in; nothing = float.
   const std::optional<quantize::NumberFormat>& wider() const { return wider_; }
+  void set_wider(std::optional<quantize::NumberFormat> wider) { wider_ = std::move(wider); }
   // The first network with these layers left in float, or in the wider format.
   Result<ir::Graph> quantized(const LayerNames& wide_layers);
   // Of the network that was quantized last.
@@ -87,7 +93,7 @@ class Trials {
   const Samples& samples_;
   const size_t most_samples_;
   GoldenOutputs& golden_;
-  const std::optional<quantize::NumberFormat> wider_;
+  std::optional<quantize::NumberFormat> wider_;
   std::vector<std::unique_ptr<Trial>> trials_;
   std::vector<size_t> sequence_;  // in which trials are run
   size_t judged_ = 0;             // samples of all trials
