@@ -355,6 +355,35 @@ def test_adaround_keeps_what_gains_on_samples_held_back(folder, spread_model, op
     assert same == all(verdict == "left out" for _, verdict, *_ in tried)
 
 
+def test_auto_hybrid_uses_int16_where_it_is_faster_than_float16(folder, make_onnx, noise, capfd):
+    rng = np.random.default_rng(4)
+    sizes = np.geomspace(1, 200, 64).astype(np.float32)
+    weights = {
+        f"w{i}": rng.standard_normal(shape).astype(np.float32) / 10 for i, shape in enumerate([(64, 3, 3, 3), (64, 64, 3, 3)])
+    }
+    weights["w0"] *= sizes[:, None, None, None]
+    weights["w1"] /= sizes[None, :, None, None]
+    model = make_onnx(
+        [("Conv", ["x", "w0"], ["c"], {"pads": [1, 1, 1, 1]}), ("Conv", ["c", "w1"], ["y"], {"pads": [1, 1, 1, 1]})],
+        {"x": ("float32", [1, 3, 16, 16])},
+        {"y": ("float32", [1, 64, 16, 16])},
+        weights,
+        name="wide",
+    )
+    x = np.load("3.npy")
+    results = []
+    for config in ({"float_dtype": "float32"}, {"auto_hybrid_cos_thresh": 0.999, **AS_IT_IS}):
+        rknn = loaded(model, target_platform="rk1808", **config)
+        hybrid = "auto_hybrid_cos_thresh" in config
+        assert rknn.build(do_quantization=hybrid, dataset=noise, auto_hybrid=hybrid) == 0 and rknn.init_runtime() == 0
+        results.append(rknn.inference([x], data_format="nchw")[0].ravel().astype(float))
+    assert results[1] @ results[0] / np.linalg.norm(results[0]) / np.linalg.norm(results[1]) > 0.999
+    log = capfd.readouterr().err
+    assert "layers are computed in int16" in log and "stay in float16" not in log
+    hybrid_ms, wide_ms = map(float, re.search(r"predicted ([0-9.]+) ms on rk1808, .*, all int16 ([0-9.]+) ms", log).groups())
+    assert hybrid_ms <= wide_ms
+
+
 def two_channels(make_onnx, name, function, size, read):
     """Two channels of which the first is `size` times as large between two convolutions; output y0 reads them by `read`, y1 the second one."""
     diagonal = lambda a, b: np.diag([a, b]).astype(np.float32).reshape(2, 2, 1, 1)

@@ -288,6 +288,14 @@ class Search {
   size_t runs_ = 0;
 };
 
+LayerNames all_layers(const Graph& graph) {
+  LayerNames all;
+  for (NodeId id : graph.order())
+    for (TensorId t : graph.node(id).outputs)
+      if (t) all.insert(graph.tensor(t).name);
+  return all;
+}
+
 struct Cost {
   std::optional<double> us;        // nothing when the chip's speed is unknown
   double macs = 0, wide_macs = 0;  // multiplications, and those in more than 8 bits
@@ -327,11 +335,7 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
   ORKNN_TRY_ASSIGN(const Cost integers, cost_of(integer_graph, compiling));
   Graph wide_graph = floats;
   if (trials.wider()) {
-    LayerNames all;
-    for (NodeId id : floats.order())
-      for (TensorId t : floats.node(id).outputs)
-        if (t) all.insert(floats.tensor(t).name);
-    ORKNN_TRY_ASSIGN(wide_graph, trials.quantized(all));
+    ORKNN_TRY_ASSIGN(wide_graph, trials.quantized(all_layers(floats)));
   }
   ORKNN_TRY_ASSIGN(const Cost wide, cost_of(wide_graph, compiling));
   Cost hybrid = wide;
@@ -371,11 +375,26 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
   return lines;
 }
 
-// What layers that leave 8 bits are computed in where the NPU has no float16.
-Result<std::optional<quantize::NumberFormat>> wider_format(const platform::Platform& chip, const quantize::NumberFormat& format) {
-  if (chip.conv_half || !chip.conv_int16() || format.bits() > 8) return std::optional<quantize::NumberFormat>();
-  ORKNN_TRY_ASSIGN(const quantize::NumberFormat wider, number_format(chip, "w16a16i"));
-  return std::optional(wider);
+// What layers that leave 8 bits are computed in, nothing = float16: what the chip has. Of both, 16-bit integers if the whole
+// network reaches the goal in them and is predicted to be faster.
+Status choose_wider_format(const platform::Platform& chip, const quantize::NumberFormat& format,
+                           const compile::CompileOptions& compiling, const HybridGoal& goal, Trials& trials) {
+  if (!chip.conv_int16() || format.bits() > 8) return {};
+  const bool has_w16 = std::ranges::count(chip.quantized_dtypes, "w16a16i") > 0;
+  ORKNN_TRY_ASSIGN(const quantize::NumberFormat wider, number_format(chip, has_w16 ? "w16a16i" : "dynamic_fixed_point-i16"));
+  trials.set_wider(wider);
+  if (!chip.conv_half) return {};
+  const LayerNames all = all_layers(trials.reference());
+  ORKNN_TRY_ASSIGN(const Graph integers, trials.quantized(all));
+  ORKNN_TRY_ASSIGN(const Cost in_int16, cost_of(integers, compiling));
+  ORKNN_TRY_ASSIGN(const Cost in_float, cost_of(trials.reference(), compiling));
+  bool taken = in_int16.us && in_float.us && *in_int16.us < *in_float.us;
+  if (taken) {
+    ORKNN_TRY_ASSIGN(const Losses losses, trials.measure(all));
+    taken = share_of_allowed(losses, goal) <= 1;
+  }
+  if (!taken) trials.set_wider({});
+  return {};
 }
 }  // namespace
 
@@ -423,20 +442,19 @@ Result<HybridChoice> find_wide_layers(Trials& trials, const HybridGoal& goal, co
 
 Result<AutoHybrid> choose_layer_formats(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
                                         size_t trial_samples, const HybridGoal& goal) {
-  ORKNN_TRY_ASSIGN(const std::optional<quantize::NumberFormat> wider, wider_format(*options.chip, stage.choices.format));
   quantize::QuantizeOptions choices = stage.choices;
   choices.steps.dump = {};  // trials are not the network that is built
   GoldenOutputs golden;
   Trials trials(stage.network.graph, stage.forms.back(), stage.op_set(), choices, samples, trial_samples, golden);
-  trials.set_wider(wider);
   ORKNN_TRY(trials.add_whole());
   if (samples.size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_parts(2));
   const compile::CompileOptions compiling = compile_options(options, stage.normalization);
+  ORKNN_TRY(choose_wider_format(*options.chip, stage.choices.format, compiling, goal, trials));
   ORKNN_TRY_ASSIGN(HybridChoice choice, find_wide_layers(trials, goal, compiling, options.progress));
   AutoHybrid result{.formats = stage.choices.formats};
   ORKNN_TRY_ASSIGN(result.summary, describe_choice(choice, goal, trials, compiling));
-  if (wider) {
-    for (const std::string& name : choice.wide_layers) result.formats.insert_or_assign(name, *wider);
+  if (trials.wider()) {
+    for (const std::string& name : choice.wide_layers) result.formats.insert_or_assign(name, *trials.wider());
   } else {
     result.float_layers = std::move(choice.wide_layers);
     result.all_float = choice.all_wide;

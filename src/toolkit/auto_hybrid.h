@@ -1,5 +1,5 @@
-// Which layers to leave in float, or in 16-bit integers on chips without float, so that a quantized network keeps its results:
-// searched by what whole networks give on samples.
+// Which layers to leave in float, or in 16-bit integers where those are faster or the chip has no float, so that a quantized
+// network keeps its results: searched by what whole networks give on samples.
 #pragma once
 
 #include <optional>

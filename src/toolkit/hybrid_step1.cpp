@@ -107,18 +107,24 @@ Status check_step1(const Imported& imported, const HybridRequest& request) {
   return require_float_source(imported);
 }
 
+struct Proposal {
+  LayerNames layers;
+  bool in_int16 = false;  // else in float16
+};
+
 // The quantized model with all layers in integers: the file lists the parameters of every layer, should the user take a proposal
-// back. `proposed`: layers that auto_hybrid would leave in float.
+// back. `proposed`: layers that auto_hybrid would leave in float or compute in 16-bit integers.
 Result<Quantized> quantize_all_layers(const BuildOptions& options, const Optimized& optimized, const HybridRequest& request,
-                                      LayerNames& proposed) {
+                                      Proposal& proposed) {
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*options.chip, options.config.quantized_dtype));
   if (is_float(format.activations)) return round_weights(options, optimized, request.dataset);
   ORKNN_TRY_ASSIGN(Calibrated calibrated, calibrate_model(options, optimized,
                                                           {.dataset = request.dataset,
                                                            .auto_hybrid = request.proposal,
                                                            .trial_samples = std::max<size_t>(request.proposal_samples, 1)}));
-  proposed = std::exchange(calibrated.float_layers, {});
-  for (const auto& [name, format_of_layer] : std::exchange(calibrated.choices.formats, {})) proposed.insert(name);
+  proposed.layers = std::exchange(calibrated.float_layers, {});
+  proposed.in_int16 = !calibrated.choices.formats.empty();
+  for (const auto& [name, format_of_layer] : std::exchange(calibrated.choices.formats, {})) proposed.layers.insert(name);
   calibrated.all_float = false;
   return lower_to_integers(std::move(calibrated));
 }
@@ -216,14 +222,15 @@ Status check_overwriting(const std::vector<std::string>& written, const std::vec
 Result<HybridStep1> write_step1(const BuildOptions& options, const Imported& imported, const HybridRequest& request) {
   ORKNN_TRY(check_step1(imported, request));
   ORKNN_TRY_ASSIGN(const Optimized optimized, optimize_model(options, imported));
-  LayerNames proposed;
+  Proposal proposed;
   ORKNN_TRY_ASSIGN(const Quantized quantized, quantize_all_layers(options, optimized, request, proposed));
   HybridFile file = parameters_of(quantized.network.graph);
   ORKNN_TRY_ASSIGN(const HybridData data, data_of(options, quantized, request, file));
   // What the chip has beside int8.
-  const std::string other_type = options.chip->half_macs == 0 && options.chip->conv_int16() ? "int16" : "float16";
+  const bool only_int16 = !options.chip->conv_half && options.chip->conv_int16();
+  const std::string other_type = proposed.in_int16 || only_int16 ? "int16" : "float16";
   ORKNN_TRY_ASSIGN(const std::vector<std::string> layers,
-                   layers_to_change(optimized.network.graph, quantized.reference, request, proposed));
+                   layers_to_change(optimized.network.graph, quantized.reference, request, proposed.layers));
   for (const std::string& name : layers) file.layers.emplace_back(name, other_type);
   ORKNN_TRY_ASSIGN(const format::Model model, float_model(options, quantized));
 
