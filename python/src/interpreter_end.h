@@ -94,14 +94,18 @@ std::function<void(Arguments...)> callback(std::function<void(Arguments...)> fun
 inline void begin_interpreter_end() {
   interpreter_end.by = std::this_thread::get_id();
   interpreter_end.begun = true;
-  // Runs ahead of the destructors of static objects: a native call that is still under way uses those, then they stay.
-  on_exit(
-      [](int code, void*) {
-        if (interpreter_end.calls == 0) return;
-        std::fflush(nullptr);
-        _exit(code);
-      },
-      nullptr);
+  // Runs ahead of the destructors of static objects: a native call that is still under way uses those, then they stay. Registered
+  // as late as Python lets us: objects that such a call makes after that are destroyed ahead of it.
+  const auto keep_static_objects = [] {
+    on_exit(
+        [](int code, void*) {
+          if (interpreter_end.calls == 0) return;
+          std::fflush(nullptr);
+          _exit(code);
+        },
+        nullptr);
+  };
+  if (Py_AtExit(keep_static_objects) != 0) keep_static_objects();
   const nanobind::gil_scoped_release unlocked;
   while (interpreter_end.inside > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
