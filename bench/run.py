@@ -324,6 +324,24 @@ def load_limit(limits, name, row):
     return limits.below(f"{name} load", row["load_ms"], 50 * max(1, row["rknn_mib"] * 2**20 / 100e6), " ms")
 
 
+def machine():
+    """Name of the processor, and the widest of its vector instructions that we use."""
+    cpu = next(
+        (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine()
+    )
+    flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
+    isa = (
+        "AVX-512 VNNI"
+        if "avx512_vnni" in flags
+        else "AVX-512"
+        if "avx512f" in flags
+        else "AVX2"
+        if "avx2" in flags
+        else "baseline"
+    )
+    return cpu, isa
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=DEFAULT)
@@ -344,19 +362,7 @@ def main():
     args = parser.parse_args()
     if args.all:
         args.names = sorted({p.name.split(".onnx")[0] for p in args.models.glob("*.onnx*")})
-    cpu = next(
-        (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine()
-    )
-    flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
-    isa = (
-        "AVX-512 VNNI"
-        if "avx512_vnni" in flags
-        else "AVX-512"
-        if "avx512f" in flags
-        else "AVX2"
-        if "avx2" in flags
-        else "baseline"
-    )
+    cpu, isa = machine()
     print(f"Machine: {cpu}, {os.cpu_count()} cores, {isa}")
     rows, version, failures, limits = [], "", 0, Limits()
     for name in args.names:

@@ -7,7 +7,6 @@
 #include "quantize/adaptive_rounding.h"
 #include "quantize/channel_importance.h"
 #include "quantize/equalize.h"
-#include "quantize/parameters.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -20,43 +19,25 @@ std::string text_of(double value) {
 }
 std::string text_of(const Range& r) { return "[" + text_of(r.low) + ", " + text_of(r.high) + "]"; }
 
-Result<TensorStatistics> gather(const Graph& graph, const LayerForms& forms, const RunSamples& run, size_t samples,
-                                bool histograms, const ChannelImportance& importance) {
-  TensorStatistics statistics;
-  const std::vector<char> carried_out = tensors_carried_out(graph, forms);
-  ORKNN_TRY(run(graph, samples, [&](std::string_view name, const TensorView& value) {
-    if (value.dtype != DType::Float32) return;
-    auto it = statistics.find(name);
-    if (it == statistics.end()) {
-      const auto known = importance.find(name);
-      it = statistics.emplace(name, Statistics(histograms, known == importance.end() ? std::vector<float>{} : known->second))
-               .first;
-    }
-    it->second.add(value);
-    if (const TensorId t = graph.find_tensor(name); t && carried_out[static_cast<size_t>(t.index)])
-      it->second.add_features(value);
-  }));
-  return statistics;
-}
-
 // One calibration in the making.
 class Calibrator {
  public:
-  Calibrator(const LayerForms& forms, const RunSamples& run, size_t samples, const QuantizeOptions& options)
+  Calibrator(const LayerForms& forms, const RunSamples& run, size_t samples, const QuantizeOptions& options,
+             const KnownStatistics& known)
       : forms_(forms),
         run_(run),
         samples_(samples),
         options_(options),
+        known_(known),
         histograms_(options.algorithm != Algorithm::Normal),
         clips_(options.takes(kClipOutliers) && options.format.bits() == 8),
         // Equalization changes histograms: where an algorithm needs them, the samples run a second time.
         again_(histograms_ && options.takes(kEqualizeChannels)) {}
 
   std::vector<passes::Pass> steps() {
-    std::vector<passes::Pass> list{
-        pass_of(kMeasureTensors, [this](passes::Rewriter& r) { return measure(r.graph(), histograms_ && !again_, !again_); }),
-        pass_of(kEqualizeChannels, [this](passes::Rewriter& r) { return equalize(r); })};
-    if (again_) list.push_back(pass_of(kMeasureTensors, [this](passes::Rewriter& r) { return measure(r.graph(), true, true); }));
+    std::vector<passes::Pass> list{pass_of(kMeasureTensors, [this](passes::Rewriter& r) { return measure_first(r.graph()); }),
+                                   pass_of(kEqualizeChannels, [this](passes::Rewriter& r) { return equalize(r); })};
+    if (again_) list.push_back(pass_of(kMeasureTensors, [this](passes::Rewriter& r) { return measure_again(r.graph()); }));
     if (clips_) list.push_back(pass_of(kClipOutliers, [this](passes::Rewriter& r) { return clip(r); }));
     if (options_.adaptive_rounding)
       list.push_back(pass_of(kRoundAdaptively, [this](passes::Rewriter& r) { return round_weights(r); }));
@@ -65,9 +46,15 @@ class Calibrator {
   Calibration take() { return std::move(result_); }
 
  private:
-  Status measure(const Graph& graph, bool histograms, bool weighted) {
-    ORKNN_TRY_ASSIGN(result_.statistics, gather(graph, forms_, run_, samples_, histograms,
-                                                weighted && clips_ ? channel_importance(graph) : ChannelImportance{}));
+  Status measure_first(const Graph& graph) {
+    const Detail detail{.histograms = histograms_ && !again_, .weighted = clips_ && !again_};
+    ORKNN_TRY_ASSIGN(result_.statistics,
+                     known_.measured ? known_.measured->of(known_.part, detail) : measure(graph, forms_, run_, samples_, detail));
+    return {};
+  }
+
+  Status measure_again(const Graph& graph) {
+    ORKNN_TRY_ASSIGN(result_.statistics, measure(graph, forms_, run_, samples_, {.histograms = true, .weighted = clips_}));
     return {};
   }
 
@@ -77,6 +64,7 @@ class Calibrator {
     if (!changes.patch.empty()) {
       ORKNN_TRY_ASSIGN(const bool applied, rewriter.apply(changes.patch));
       if (!applied) return internal_error("equalized weights change a type");
+      result_.equalized = true;
     }
     if (!clips_ || again_) return {};
     for (const auto& [name, list] : channel_importance(rewriter.graph()))  // what was measured with weights that have changed
@@ -110,14 +98,15 @@ class Calibrator {
   const RunSamples& run_;
   size_t samples_;
   const QuantizeOptions& options_;
+  const KnownStatistics known_;
   bool histograms_, clips_, again_;
   Calibration result_;
 };
 }  // namespace
 
 Result<Calibration> calibrate(Graph& graph, const OpSet& ops, const LayerForms& forms, const RunSamples& run, size_t samples,
-                              const QuantizeOptions& options) {
-  Calibrator calibrator(forms, run, samples, options);
+                              const QuantizeOptions& options, const KnownStatistics& known) {
+  Calibrator calibrator(forms, run, samples, options, known);
   ORKNN_TRY(run_steps(graph, ops, calibrator.steps(), options.steps, options.trace));
   return calibrator.take();
 }

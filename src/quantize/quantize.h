@@ -26,6 +26,7 @@ using RoundedLayers = std::map<std::string, RoundedLayer, std::less<>>;
 // What the samples showed, and what was decided from it once for all that follows.
 struct Calibration {
   TensorStatistics statistics;                   // of the graph as calibrate() leaves it
+  bool equalized = false;                        // equalize_channels changed the graph
   std::map<std::string, Cut, std::less<>> cuts;  // ranges that leave outliers out (clip_outliers), by tensor
   std::shared_ptr<const RoundedLayers> rounded;  // weights that were rounded on the samples, if any
 
@@ -59,7 +60,8 @@ struct QuantizeOptions {
 // Sets both by the name of `quantized_algorithm`.
 Status set_algorithm(QuantizeOptions& options, std::string_view name);
 
-// Called with every input and every computed tensor of a graph, by name, while the value is valid.
+// Called with every input and every computed tensor of a graph, by name, while the value is valid: with the values of one tensor
+// in the order of the samples, with several tensors at once on different threads.
 using Observe = std::function<void(std::string_view tensor, const ir::TensorView& value)>;
 // Computes a graph (floats in float32) on up to `count` calibration samples. What samples are and how graphs are computed is the
 // caller's business; every run sees the same samples in the same order.

@@ -7,17 +7,13 @@
 #include "base/threads.h"
 
 namespace orknn::quantize {
-namespace {
-constexpr double kMovingWeight = 0.1;  // of a new sample
-// Beyond this the axis is no list of channels.
-constexpr int64_t kMaxChannels = 8192;
 
-struct Measured {
+struct MeasuredRow {
   float min = INFINITY, max = -INFINITY;
   double sum = 0, squares = 0;
   int64_t count = 0;
 
-  void merge(const Measured& other) {
+  void merge(const MeasuredRow& other) {
     min = std::min(min, other.min);
     max = std::max(max, other.max);
     sum += other.sum;
@@ -25,6 +21,11 @@ struct Measured {
     count += other.count;
   }
 };
+
+namespace {
+constexpr double kMovingWeight = 0.1;  // of a new sample
+// Beyond this the axis is no list of channels.
+constexpr int64_t kMaxChannels = 8192;
 
 // On machines with wider registers the same arithmetic runs in those: -ffp-contract=off leaves no other difference.
 // (The choice among them is made before a sanitizer is ready.)
@@ -54,11 +55,11 @@ ORKNN_WIDE void add_block(const float* values, size_t count, Lanes& to) {
   to = lanes;
 }
 
-Measured measure(std::span<const float> values) {
+MeasuredRow measure(std::span<const float> values) {
   Lanes lanes;
   std::fill_n(lanes.low, kLanes, INFINITY);
   std::fill_n(lanes.high, kLanes, -INFINITY);
-  Measured row;
+  MeasuredRow row;
   for (size_t block = 0; block < values.size(); block += kBlock) {
     std::fill_n(lanes.sum, kLanes, 0.f);
     std::fill_n(lanes.squares, kLanes, 0.f);
@@ -90,15 +91,31 @@ Measured measure(std::span<const float> values) {
   }
   return row;
 }
+
+std::vector<MeasuredRow> measure_rows(std::span<const float> values, size_t row) {
+  std::vector<MeasuredRow> rows(row > 0 ? values.size() / row : 0);
+  ThreadPool::shared().parallel_for(static_cast<int64_t>(rows.size()),
+                                    std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(static_cast<int64_t>(row), 1)),
+                                    [&](int64_t begin, int64_t end) {
+                                      for (int64_t i = begin; i < end; ++i)
+                                        rows[static_cast<size_t>(i)] = measure(values.subspan(static_cast<size_t>(i) * row, row));
+                                    });
+  return rows;
+}
 }  // namespace
 
-void Statistics::add(const ir::TensorView& value) {
+void Statistics::add(const ir::TensorView& value) { add(value, {this}); }
+
+void Statistics::add(const ir::TensorView& value, std::initializer_list<Statistics*> all) {
   const auto values = value.values<float>();
-  if (value.rank() < 2 || value.dims[1] < 1 || value.dims[1] > kMaxChannels || values.empty())
-    return add_rows(values, 0, values.size());
-  size_t row = 1;
-  for (size_t i = 2; i < value.dims.size(); ++i) row *= static_cast<size_t>(value.dims[i]);
-  add_rows(values, static_cast<size_t>(value.dims[1]), row);
+  size_t channels = 0, row = values.size();
+  if (value.rank() >= 2 && value.dims[1] >= 1 && value.dims[1] <= kMaxChannels && !values.empty()) {
+    channels = static_cast<size_t>(value.dims[1]);
+    row = 1;
+    for (size_t i = 2; i < value.dims.size(); ++i) row *= static_cast<size_t>(value.dims[i]);
+  }
+  const std::vector<MeasuredRow> rows = measure_rows(values, row);
+  for (Statistics* s : all) s->add_rows(values, channels, row, rows);
 }
 
 void Statistics::add_features(const ir::TensorView& value) {
@@ -127,21 +144,14 @@ void Statistics::add_features(const ir::TensorView& value) {
   }
 }
 
-void Statistics::add(std::span<const float> values) { add_rows(values, 0, values.size()); }
+void Statistics::add(std::span<const float> values) { add_rows(values, 0, values.size(), measure_rows(values, values.size())); }
 
-void Statistics::add_rows(std::span<const float> values, size_t channels, size_t row) {
+void Statistics::add_rows(std::span<const float> values, size_t channels, size_t row, std::span<const MeasuredRow> rows) {
   if (added_ == 0) channels_.resize(channels);
   if (channels_.size() != channels) channels_.clear();
-  std::vector<Measured> rows(row > 0 ? values.size() / row : 0);
-  ThreadPool::shared().parallel_for(static_cast<int64_t>(rows.size()),
-                                    std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(static_cast<int64_t>(row), 1)),
-                                    [&](int64_t begin, int64_t end) {
-                                      for (int64_t i = begin; i < end; ++i)
-                                        rows[static_cast<size_t>(i)] = measure(values.subspan(static_cast<size_t>(i) * row, row));
-                                    });
-  Measured all;
+  MeasuredRow all;
   for (size_t i = 0; i < rows.size(); ++i) {
-    const Measured& measured = rows[i];
+    const MeasuredRow& measured = rows[i];
     all.merge(measured);
     if (channels_.empty() || measured.count == 0) continue;
     ChannelStatistics& c = channels_[i % channels];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,8 @@ class Histogram {
   std::vector<double> bins_;
 };
 
+struct MeasuredRow;  // what one channel of one sample holds
+
 class Statistics {
  public:
   // Extremes and moments only, when no algorithm asks for the histogram: it costs more than the rest. `channel_importance` as in
@@ -55,6 +58,8 @@ class Statistics {
   // Adds the values of one sample. Values that are not finite are counted and otherwise left out. Tensors of two or more axes
   // have their channels on axis 1.
   void add(const ir::TensorView& value);
+  // To each of `all`, looking at the values once.
+  static void add(const ir::TensorView& value, std::initializer_list<Statistics*> all);
   // Extremes along the axes that hold features where those are not the channels: the last one, and axis 2 of 5.
   void add_features(const ir::TensorView& value);
   void add(std::span<const float> values);
@@ -97,7 +102,8 @@ class Statistics {
   double weighted_rounding_error(double step) const;
 
  private:
-  void add_rows(std::span<const float> values, size_t channels, size_t row);
+  // `rows`: what was measured of each row of `row` values.
+  void add_rows(std::span<const float> values, size_t channels, size_t row, std::span<const MeasuredRow> rows);
   bool looks_stretched() const;
 
   bool counts_values_ = true, counts_weighted_ = false;

@@ -213,8 +213,8 @@ class Analysis {
     for (const char* folder : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder(folder));
     const int64_t steps = options_.target.empty() ? 3 : 5;
     building_.report("AccuracyAnalysing", 0, steps);
-    ORKNN_TRY(sample.run(built_.reference, DType::Float32, 1,
-                         [&](std::string_view name, const TensorView& value) { golden_.add(name, value); }));
+    ORKNN_TRY(sample.run(built_.reference, 1,
+                         [&](size_t, std::string_view name, const TensorView& value) { golden_.add(name, value); }));
     building_.report("AccuracyAnalysing", 1, steps);
 
     ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator,

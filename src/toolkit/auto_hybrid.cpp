@@ -440,14 +440,13 @@ Result<HybridChoice> find_wide_layers(Trials& trials, const HybridGoal& goal, co
   return Search(trials, goal, predict, progress).run(decisions);
 }
 
-Result<AutoHybrid> choose_layer_formats(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
+Result<AutoHybrid> choose_layer_formats(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats,
                                         size_t trial_samples, const HybridGoal& goal) {
   quantize::QuantizeOptions choices = stage.choices;
   choices.steps.dump = {};  // trials are not the network that is built
-  GoldenOutputs golden;
-  Trials trials(stage.network.graph, stage.forms.back(), stage.op_set(), choices, samples, trial_samples, golden);
+  Trials trials(floats, stage.op_set(), choices, trial_samples);
   ORKNN_TRY(trials.add_whole());
-  if (samples.size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_parts(2));
+  if (floats.samples().size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_parts(2));
   const compile::CompileOptions compiling = compile_options(options, stage.normalization);
   ORKNN_TRY(choose_wider_format(*options.chip, stage.choices.format, compiling, goal, trials));
   ORKNN_TRY_ASSIGN(HybridChoice choice, find_wide_layers(trials, goal, compiling, options.progress));

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "base/log.h"
 #include "quantize/given_parameters.h"
@@ -55,13 +56,18 @@ Result<Samples> open_samples(const BuildOptions& options, const std::string& dat
   return samples;
 }
 
-// Computes graphs on `samples` with the progress that users know from quantizing. Keeps references to both.
+// The progress that users know from quantizing. Keeps references to both.
+Samples::Done quantizing(const BuildOptions& options, const Samples& samples) {
+  return [&](size_t done) { options.report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(samples.size())); };
+}
+
+// Computes graphs on `samples`. Keeps references to both.
 quantize::RunSamples runner(const BuildOptions& options, const Samples& samples) {
   return [&](const ir::Graph& graph, size_t count, const quantize::Observe& observe) {
-    const auto total = static_cast<int64_t>(count);
-    options.report("Quantizating", 0, total);
-    return samples.run(graph, DType::Float32, count, observe,
-                       [&](size_t done) { options.report("Quantizating", static_cast<int64_t>(done), total); });
+    const Samples::Done done = quantizing(options, samples);
+    done(0);
+    return samples.run(
+        graph, count, [&](size_t, std::string_view name, const ir::TensorView& value) { observe(name, value); }, done);
   };
 }
 
@@ -284,10 +290,15 @@ Status lower_large_layers(const BuildOptions& options, const std::string& datase
                    quantize::fit_tails(visible, stage.op_set(), step_options(options.config), &trace));
   ORKNN_TRY_ASSIGN(const Samples samples, open_samples(options, dataset, stage));
   quantize::TensorStatistics statistics;
+  std::mutex adding;  // to the list
   ORKNN_TRY(samples.run(
-      visible, DType::Float32, samples.size(),
-      [&](std::string_view name, const ir::TensorView& value) {
-        if (value.dtype == DType::Float32) statistics.try_emplace(std::string(name)).first->second.add(value.values<float>());
+      visible, samples.size(),
+      [&](size_t, std::string_view name, const ir::TensorView& value) {
+        if (value.dtype != DType::Float32) return;
+        std::unique_lock lock(adding);
+        quantize::Statistics& seen = statistics.try_emplace(std::string(name)).first->second;
+        lock.unlock();
+        seen.add(value.values<float>());
       },
       [&](size_t done) { options.report("AutoHybrid", static_cast<int64_t>(done), static_cast<int64_t>(samples.size())); }));
   const LayerNames large = layers_beyond_float16(visible, statistics);
@@ -308,17 +319,17 @@ constexpr size_t kRescueSamples = 4;  // per trial: nobody asked for a search, i
 
 void remark_gains(const std::vector<StepGain>& gains, passes::Rewriter& rewriter) {
   for (const StepGain& g : gains)
-    rewriter.remark(fmt::format("{} is {}: on samples held back the worst output loses {:.6f} with it, {:.6f} without", g.step,
-                                g.kept ? "kept" : "left out", g.with, g.without));
+    rewriter.remark(fmt::format("{} is {}: on samples held back the worst output loses {:.6f} with it, {}{:.6f} without", g.step,
+                                g.kept ? "kept" : "left out", g.with, g.at_least ? "at least " : "", g.without));
 }
 
 // Leaves out the steps that samples speak against. Returns the cosine that the worst output can be expected to keep, if it was
 // measured.
-Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated& stage, const Samples& samples,
+Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated& stage, FloatNetwork& floats,
                                         size_t trial_samples) {
   std::optional<double> expected_cosine;
   ORKNN_TRY(run_step(stage, quantize::kTrySteps, stage.choices.steps, [&](passes::Rewriter& rewriter) -> Status {
-    ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, samples, trial_samples));
+    ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, floats, trial_samples));
     remark_gains(chosen.gains, rewriter);
     stage.choices = std::move(chosen.choices);
     stage.step_gains = std::move(chosen.gains);
@@ -328,10 +339,10 @@ Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated&
   return expected_cosine;
 }
 
-Status widen_layers(const BuildOptions& options, Calibrated& stage, const Samples& samples, size_t trial_samples,
+Status widen_layers(const BuildOptions& options, Calibrated& stage, FloatNetwork& floats, size_t trial_samples,
                     const HybridGoal& goal) {
   return run_step(stage, quantize::kWidenLayers, stage.choices.steps, [&](passes::Rewriter& rewriter) -> Status {
-    ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_layer_formats(options, stage, samples, trial_samples, goal));
+    ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_layer_formats(options, stage, floats, trial_samples, goal));
     stage.choices.formats = std::move(chosen.formats);
     stage.float_layers = std::move(chosen.float_layers);
     stage.all_float = chosen.all_float;
@@ -398,23 +409,26 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
     ORKNN_TRY(fold_normalization(stage, samples));
     samples.set_normalization(stage.normalization);
   }
-  ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, samples, request.trial_samples));
+  const ir::Graph uncalibrated = stage.network.graph;
+  FloatNetwork floats(uncalibrated, stage.forms.back(), samples, stage.choices.takes(quantize::kTrySteps) || request.auto_hybrid,
+                      quantizing(options, samples));
+  ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, floats, request.trial_samples));
   if (request.auto_hybrid) {
     const HybridGoal goal{config.auto_hybrid_cos_thresh, config.auto_hybrid_euc_thresh};
-    ORKNN_TRY(widen_layers(options, stage, samples, request.trial_samples, goal));
+    ORKNN_TRY(widen_layers(options, stage, floats, request.trial_samples, goal));
   } else if (expected_cosine && *expected_cosine < kCollapsedCosine) {
     log(LogLevel::Warn, "build",
         fmt::format("with all layers in {}-bit integers an output keeps a cosine of {:.3f} only: the layers that cost most are "
                     "computed in {}. "
                     "More calibration samples or another number format may serve this network better!",
                     format.bits(), *expected_cosine, options.chip->conv_half ? "float16" : "int16"));
-    ORKNN_TRY(widen_layers(options, stage, samples, kRescueSamples, {.cosine = kUsableCosine}));
+    ORKNN_TRY(widen_layers(options, stage, floats, kRescueSamples, {.cosine = kUsableCosine}));
   }
-  const ir::Graph uncalibrated = stage.network.graph;
   quantize::QuantizeOptions choices = stage.choices;
   choices.trace = &stage.trace;
-  ORKNN_TRY_ASSIGN(quantize::Calibration calibration, quantize::calibrate(stage.network.graph, stage.op_set(), stage.forms.back(),
-                                                                          runner(options, samples), samples.size(), choices));
+  ORKNN_TRY_ASSIGN(quantize::Calibration calibration,
+                   quantize::calibrate(stage.network.graph, stage.op_set(), stage.forms.back(), runner(options, samples),
+                                       samples.size(), choices, {&floats.measurements()}));
   log_steps(stage.trace, first_line);
   ORKNN_TRY(check_finite(stage.network.graph, calibration.statistics, samples));
   warn_of_constants(stage.network.graph, calibration.statistics, samples);

@@ -1,5 +1,11 @@
 #include "toolkit/samples.h"
 
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "ops/eval.h"
+
 namespace orknn::toolkit {
 namespace {
 
@@ -27,7 +33,100 @@ compile::CompileOptions quiet(compile::CompileOptions options) {
   options.warn = {};
   return options;
 }
+
+// Samples are computed side by side, and what one of them shows of a tensor is looked at after what the sample before showed.
+class Turns {
+ public:
+  explicit Turns(size_t tensors) : next_(tensors) {}
+
+  template <class Look>
+  void take(ir::TensorId tensor, size_t sample, Look&& look) {
+    std::atomic<size_t>& next = next_[static_cast<size_t>(tensor.index)];
+    for (size_t now = next.load(); now != sample; now = next.load()) {
+      if (given_up_) return;
+      next.wait(now);
+    }
+    if (given_up_) return;
+    look();
+    next.store(sample + 1);
+    next.notify_all();
+  }
+  // A sample will not take its turns: nobody waits for it, and nothing is looked at any more.
+  void give_up() {
+    given_up_ = true;
+    for (std::atomic<size_t>& next : next_) {
+      next.store(SIZE_MAX);
+      next.notify_all();
+    }
+  }
+
+ private:
+  std::vector<std::atomic<size_t>> next_;  // by tensor: the sample whose turn it is
+  std::atomic<bool> given_up_{false};
+};
+
+// Calls compute(session, i) for i from 0 on, in order, each of `workers` threads with a session of its own. Once it has failed or
+// returned false no sample begins; of several that fail, the first is reported.
+template <class Compute>
+Status in_parallel(runtime::Session& session, size_t workers, size_t count, const Samples::Done& done, Compute&& compute) {
+  std::vector<std::unique_ptr<runtime::Session>> others;
+  while (others.size() + 1 < workers) {
+    ORKNN_TRY_ASSIGN(std::unique_ptr<runtime::Session> other, session.duplicate());
+    others.push_back(std::move(other));
+  }
+  std::atomic<size_t> begun{0}, ended{0};
+  std::mutex mutex;  // guards what follows
+  size_t first_failure = count;
+  Status status;
+  const std::thread::id caller = std::this_thread::get_id();
+  const auto work = [&](runtime::Session& own) {
+    for (size_t i = begun++; i < count; i = begun++) {
+      const Result<bool> goes_on = compute(own, i);
+      if (!goes_on || !*goes_on) begun = count;
+      if (!goes_on) {
+        const std::lock_guard lock(mutex);
+        if (i < first_failure) {
+          first_failure = i;
+          status = goes_on.status();
+        }
+        return;
+      }
+      ++ended;
+      if (done && std::this_thread::get_id() == caller && ended < count) done(ended);
+    }
+  };
+  if (others.empty())
+    work(session);  // with all threads inside of layers
+  else
+    ThreadPool::shared().parallel_for(static_cast<int64_t>(workers), 1, [&](int64_t begin, int64_t) {
+      work(begin == 0 ? session : *others[static_cast<size_t>(begin) - 1]);
+    });
+  if (done && status) done(count);
+  return status;
+}
 }  // namespace
+
+// Samples that were read, as long as they are few bytes: pictures take longer to decode than small networks to compute.
+struct Samples::Decoded {
+  explicit Decoded(size_t samples) : values(samples) {}
+
+  std::optional<std::vector<ir::TensorData>> find(size_t number) {
+    const std::lock_guard lock(mutex);
+    return values[number];
+  }
+  void keep(size_t number, const std::vector<ir::TensorData>& decoded) {
+    uint64_t bytes = 0;
+    for (const ir::TensorData& v : decoded) bytes += v.bytes();
+    const std::lock_guard lock(mutex);
+    if (values[number] || bytes > left) return;
+    left -= bytes;
+    values[number] = decoded;
+  }
+
+  std::mutex mutex;
+  uint64_t left = 64 << 20;
+  std::vector<std::optional<std::vector<ir::TensorData>>> values;
+};
 
 Result<Samples> Samples::open(const std::string& dataset, const ir::Graph& graph, const SampleRules& rules,
                               compile::CompileOptions options) {
@@ -43,36 +142,93 @@ Result<Samples> Samples::of_files(const std::vector<std::string>& files, const i
   return Samples(std::move(samples), quiet(std::move(options)));
 }
 
-Status Samples::run(const ir::Graph& graph, DType float_dtype, size_t count, const quantize::Observe& observe,
-                    const std::function<void(size_t)>& done) const {
+Samples::Samples(data::Dataset dataset, compile::CompileOptions options)
+    : dataset_(std::move(dataset)), options_(std::move(options)), decoded_(std::make_shared<Decoded>(dataset_.size())) {}
+
+Result<std::vector<ir::TensorData>> Samples::values(size_t i) const {
+  if (std::optional<std::vector<ir::TensorData>> known = decoded_->find(number(i))) return std::move(*known);
+  ORKNN_TRY_ASSIGN(std::vector<ir::TensorData> values, dataset_.sample(number(i)));
+  decoded_->keep(number(i), values);
+  return values;
+}
+
+Result<std::unique_ptr<runtime::Session>> Samples::open_session(const ir::Graph& graph) const {
   compile::CompileOptions options = options_;
-  options.float_dtype = float_dtype;
+  options.float_dtype = DType::Float32;
   ORKNN_TRY_ASSIGN(format::Program program, compile::compile(graph, options));
   auto model = std::make_shared<format::Model>();
   model->programs.push_back(std::move(program));
-  const std::shared_ptr<const ir::OpSet> ops(std::shared_ptr<void>(), options.ops);  // the session does not outlive this call
-  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(std::move(model), nullptr, ops));
-
-  sim::RunHooks hooks;
-  hooks.reproducible = true;
-  hooks.observe = [&](ir::TensorId t, const ir::TensorView& value) { observe(session->program().graph.tensor(t).name, value); };
-  return run(*session, count, hooks, done);
+  // The session does not outlive the graph's operators.
+  return runtime::Session::open(std::move(model), nullptr,
+                                std::shared_ptr<const ir::OpSet>(std::shared_ptr<void>(), options.ops));
 }
 
-Status Samples::run(runtime::Session& session, size_t count, const sim::RunHooks& hooks,
-                    const std::function<void(size_t)>& done) const {
-  for (size_t i = 0; i < std::min(count, size()); ++i) {
-    ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, dataset_.sample(number(i)));
-    for (size_t k = 0; k < values.size(); ++k) {
-      runtime::InputData data;
-      data.dtype = values[k].dtype();
-      data.data = values[k].data();
-      data.bytes = values[k].bytes();
-      data.layout = session.inputs()[k].layout;
-      if (Status s = session.set_input(k, data); !s) return s.model(describe(i));
+Status Samples::feed(runtime::Session& session, size_t i) const {
+  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, this->values(i));
+  for (size_t k = 0; k < values.size(); ++k) {
+    runtime::InputData data;
+    data.dtype = values[k].dtype();
+    data.data = values[k].data();
+    data.bytes = values[k].bytes();
+    data.layout = session.inputs()[k].layout;
+    if (Status s = session.set_input(k, data); !s) return s.model(describe(i));
+  }
+  return {};
+}
+
+// Each has activations of its own. Operators of the user's own are called from one thread.
+size_t Samples::workers(const runtime::Session& session, size_t count) const {
+  if (options_.ops && options_.ops != &ops::builtin_ops()) return 1;
+  constexpr uint64_t kMostExtraBytes = 128 << 20;
+  const uint64_t extra = kMostExtraBytes / std::max<uint64_t>(session.memory().internal_bytes, 1);
+  return std::min({static_cast<size_t>(ThreadPool::shared().threads()), count, static_cast<size_t>(extra) + 1});
+}
+
+Status Samples::run(const ir::Graph& graph, size_t count, const Observe& observe, const Done& done) const {
+  count = std::min(count, size());
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, open_session(graph));
+  const ir::Graph& computed = session->program().graph;
+  Turns turns(computed.tensor_count());
+  return in_parallel(*session, workers(*session, count), count, done, [&](runtime::Session& own, size_t i) -> Result<bool> {
+    const auto run = [&]() -> Result<bool> {
+      ORKNN_TRY(feed(own, i));
+      sim::RunHooks hooks;
+      hooks.reproducible = true;
+      hooks.observe = [&](ir::TensorId t, const ir::TensorView& value) {
+        turns.take(t, i, [&] { observe(i, computed.tensor(t).name, value); });
+      };
+      if (Status s = own.run(hooks); !s) return s.model(describe(i));
+      return true;
+    };
+    try {
+      Result<bool> ran = run();
+      if (!ran) turns.give_up();
+      return ran;
+    } catch (...) {
+      turns.give_up();
+      throw;
     }
+  });
+}
+
+Status Samples::run_for_outputs(const ir::Graph& graph, size_t count, const SeeOutputs& see) const {
+  count = std::min(count, size());
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, open_session(graph));
+  return in_parallel(*session, workers(*session, count), count, {}, [&](runtime::Session& own, size_t i) -> Result<bool> {
+    ORKNN_TRY(feed(own, i));
+    sim::RunHooks hooks;
+    hooks.reproducible = true;
+    if (Status s = own.run(hooks); !s) return s.model(describe(i));
+    std::vector<ir::TensorView> outputs;
+    for (size_t k = 0; k < own.outputs().size(); ++k) outputs.push_back(own.output_value(k));
+    return see(i, outputs);
+  });
+}
+
+Status Samples::run(runtime::Session& session, size_t count, const sim::RunHooks& hooks) const {
+  for (size_t i = 0; i < std::min(count, size()); ++i) {
+    ORKNN_TRY(feed(session, i));
     if (Status s = session.run(hooks); !s) return s.model(describe(i));
-    if (done) done(i + 1);
   }
   return {};
 }

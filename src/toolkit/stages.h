@@ -97,6 +97,7 @@ struct StepGain {
   std::string step;
   double with = 0, without = 0;
   bool kept = true;
+  bool at_least = false;  // without it the loss is `without` or more: enough to keep the step
 };
 
 // --- Calibrated: the float network whose layers become integer ones, and what was learned from samples

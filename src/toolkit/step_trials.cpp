@@ -17,8 +17,8 @@ constexpr double kClearly = 0.95;
 
 class StepSearch {
  public:
-  StepSearch(const BuildOptions& options, const Calibrated& stage, const Samples& samples, size_t trial_samples)
-      : options_(options), stage_(stage), samples_(samples), trial_samples_(trial_samples), current_(stage.choices) {
+  StepSearch(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, size_t trial_samples)
+      : options_(options), stage_(stage), floats_(floats), trial_samples_(trial_samples), current_(stage.choices) {
     current_.steps.dump = {};  // trials are not the network that is built
   }
 
@@ -42,27 +42,34 @@ class StepSearch {
     std::unique_ptr<Trials>& trials =
         trials_[{choices.takes(quantize::kEqualizeChannels), choices.algorithm, choices.adaptive_rounding}];
     if (!trials) {
-      auto made = std::make_unique<Trials>(stage_.network.graph, stage_.forms.back(), stage_.op_set(), choices, samples_,
-                                           trial_samples_, golden_);
+      auto made = std::make_unique<Trials>(floats_, stage_.op_set(), choices, trial_samples_);
       ORKNN_TRY(made->add_parts(parts_));
       trials = std::move(made);
     }
     return trials.get();
   }
-  Result<Losses> measure(const quantize::QuantizeOptions& choices) {
+  Result<Losses> measure(const quantize::QuantizeOptions& choices, Trials::Extent extent = Trials::Extent::All,
+                         double allowed = 0) {
     ORKNN_TRY_ASSIGN(Trials* const trials, trials_of(choices));
-    ORKNN_TRY_ASSIGN(Losses losses, trials->measure(choices));
+    ORKNN_TRY_ASSIGN(Losses losses, trials->measure(choices, extent, allowed));
     show(std::min(++tried_, kMostTrials - 1));
     return losses;
   }
   void show(int64_t done) const { options_.report("TryingSteps", done, kMostTrials); }
 
   Status try_without(const quantize::Step& step) {
+    ORKNN_TRY_ASSIGN(const Trials* trials, trials_of(current_));
+    if (!trials->matters(step)) {
+      gains_.push_back({std::string(step.name), losses_.worst_mean(), losses_.worst_mean(), true});
+      return {};
+    }
     quantize::QuantizeOptions without = current_;
     without.leave_out(step);
-    ORKNN_TRY_ASSIGN(Losses losses, measure(without));
-    const bool kept = losses.worst_mean() >= kClearly * losses_.worst_mean();
-    gains_.push_back({std::string(step.name), losses_.worst_mean(), losses.worst_mean(), kept});
+    const double allowed = kClearly * losses_.worst_mean();
+    ORKNN_TRY_ASSIGN(Losses losses, measure(without, Trials::Extent::UntilSure, allowed));
+    const bool cut_short = losses.at_least > 0, kept = cut_short || losses.worst_mean() >= allowed;
+    gains_.push_back(
+        {std::string(step.name), losses_.worst_mean(), cut_short ? losses.at_least : losses.worst_mean(), kept, cut_short});
     if (!kept) take(std::move(without), std::move(losses));
     return {};
   }
@@ -82,7 +89,7 @@ class StepSearch {
   // layer. Judged by networks that most of the samples calibrate: with fewer of them ranges that clip look better than they are.
   Status try_rounding(quantize::Algorithm own_ranges) {
     trials_.clear();
-    parts_ = Trials::parts_of(samples_.size());
+    parts_ = Trials::parts_of(floats_.samples().size());
     ORKNN_TRY_ASSIGN(losses_, measure(current_));
     if (own_ranges != current_.algorithm) {
       quantize::QuantizeOptions other = current_;
@@ -134,7 +141,7 @@ class StepSearch {
   static constexpr size_t kMostRoundings = 16;                      // sets of layers that are rounded adaptively
   const BuildOptions& options_;
   const Calibrated& stage_;
-  const Samples& samples_;
+  FloatNetwork& floats_;
   const size_t trial_samples_;
   quantize::QuantizeOptions current_;
   Losses losses_;  // of current_
@@ -142,7 +149,6 @@ class StepSearch {
   size_t parts_ = 2;        // of the samples, each held back once
   double least_tried_ = 1;  // of the worst output, whatever was rounded adaptively
   std::vector<StepGain> gains_;
-  GoldenOutputs golden_;
   std::map<Calibrating, std::unique_ptr<Trials>> trials_;
 };
 
@@ -153,7 +159,7 @@ class WeightTrials {
       : options_(options), stage_(stage), samples_(samples), most_(trial_samples) {}
 
   Result<Losses> measure(quantize::WeightOnlyOptions choices) {
-    if (golden_.empty()) ORKNN_TRY(find_golden(stage_.network.graph, samples_, samples_.size(), golden_));
+    if (golden_.empty()) ORKNN_TRY(find_golden(stage_.network.graph, samples_, golden_));
     const size_t half = samples_.size() / 2, rest = samples_.size() - half;
     choices.steps.dump = {};  // trials are not the network that is built
     choices.trace = nullptr;
@@ -164,7 +170,8 @@ class WeightTrials {
       choices.samples = first ? half : rest;
       if (choices.run)
         choices.run = [&](const ir::Graph& graph, size_t count, const quantize::Observe& observe) {
-          return fitting.run(graph, DType::Float32, count, observe);
+          return fitting.run(graph, count,
+                             [&](size_t, std::string_view name, const ir::TensorView& value) { observe(name, value); });
         };
       ir::Graph rounded = stage_.network.graph;
       ORKNN_TRY(quantize::round_weights_only(rounded, stage_.op_set(), choices).status());
@@ -215,10 +222,10 @@ Result<WeightStepChoice> choose_weight_steps(const BuildOptions& options, const 
   return chosen;
 }
 
-Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
+Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats,
                                 size_t trial_samples) {
-  if (samples.size() < Trials::kEnoughToSplit) return StepChoice{stage.choices, {}, {}};
-  return StepSearch(options, stage, samples, trial_samples).run();
+  if (floats.samples().size() < Trials::kEnoughToSplit) return StepChoice{stage.choices, {}, {}};
+  return StepSearch(options, stage, floats, trial_samples).run();
 }
 
 std::string step_table(const std::vector<StepGain>& gains) {
@@ -226,7 +233,8 @@ std::string step_table(const std::vector<StepGain>& gains) {
   std::string text =
       fmt::format("{:<20} {:>10} {:>10}  {}\n", "step", "with", "without", "loss of the worst output (1 - cosine)");
   for (const StepGain& g : gains)
-    text += fmt::format("{:<20} {:>10.6f} {:>10.6f}  {}\n", g.step, g.with, g.without, g.kept ? "kept" : "left out");
+    text += fmt::format("{:<20} {:>10.6f} {:>10}  {}\n", g.step, g.with,
+                        fmt::format("{}{:.6f}", g.at_least ? ">" : "", g.without), g.kept ? "kept" : "left out");
   return text;
 }
 

@@ -16,8 +16,7 @@ struct StepChoice {
 // `stage` has its network and choices, but no calibration yet. Too few samples to hold any back: the choices stay as they are.
 // adaround never loses to normal: its ranges, and its weights layer by layer, are taken only where no output loses and one gains
 // by more than chance; where outputs lose next to nothing, nothing is tried.
-Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
-                                size_t trial_samples);
+Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, size_t trial_samples);
 
 // The same for formats in which only weights are integers: fitting weights to samples, or else correcting biases.
 struct WeightStepChoice {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "quantize/adaptive_rounding.h"
@@ -12,9 +14,9 @@ namespace orknn::toolkit {
 namespace {
 using namespace ir;
 
-double mean_of(const std::vector<double>& list) {
-  return list.empty() ? 0 : std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
-}
+double sum_of(const std::vector<double>& list) { return std::accumulate(list.begin(), list.end(), 0.0); }
+
+double mean_of(const std::vector<double>& list) { return list.empty() ? 0 : sum_of(list) / static_cast<double>(list.size()); }
 
 // Of the average; needs two values.
 double standard_error(const std::vector<double>& list) {
@@ -33,27 +35,38 @@ double expected_loss(const std::vector<double>& losses) {
 
 double largest(const std::vector<double>& list) { return list.empty() ? 0 : *std::max_element(list.begin(), list.end()); }
 
-// Writes down the outputs of a graph while it is computed.
-class OutputRecorder {
- public:
-  explicit OutputRecorder(const Graph& graph) : graph_(graph) {
-    for (size_t i = 0; i < graph.outputs().size(); ++i) wanted_[graph.tensor(graph.outputs()[i]).name].push_back(i);
-  }
-  void see(std::string_view name, const TensorView& value, std::vector<std::vector<float>>& outputs) const {
-    outputs.resize(graph_.outputs().size());
-    const auto it = wanted_.find(name);
-    if (it == wanted_.end()) return;
-    Tensor described = graph_.tensor(graph_.outputs()[it->second[0]]);
-    described.dtype = value.dtype;
-    std::vector<float> numbers(static_cast<size_t>(value.count()));
-    runtime::convert_output(described, value, DType::Float32, numbers.data(), ThreadPool::shared());
-    for (size_t i : it->second) outputs[i] = numbers;
-  }
+std::vector<float> as_floats(const Graph& graph, size_t output, const TensorView& value) {
+  Tensor described = graph.tensor(graph.outputs()[output]);
+  described.dtype = value.dtype;
+  std::vector<float> numbers(static_cast<size_t>(value.count()));
+  runtime::convert_output(described, value, DType::Float32, numbers.data(), ThreadPool::shared());
+  return numbers;
+}
 
- private:
-  const Graph& graph_;
-  std::map<std::string, std::vector<size_t>, std::less<>> wanted_;
-};
+// The outputs of a graph, by the names of their tensors.
+std::multimap<std::string, size_t, std::less<>> outputs_by_name(const Graph& graph) {
+  std::multimap<std::string, size_t, std::less<>> outputs;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) outputs.emplace(graph.tensor(graph.outputs()[i]).name, i);
+  return outputs;
+}
+
+// Computes samples of `graph` and writes its outputs down on the way, where `golden` has none yet.
+quantize::RunSamples recording(const Graph& graph, const Samples& samples, GoldenOutputs* golden, Samples::Done done) {
+  return [&, golden, done = std::move(done)](const Graph& computed, size_t count, const quantize::Observe& observe) -> Status {
+    const auto outputs = outputs_by_name(graph);
+    const bool records = golden && golden->empty();
+    if (records) golden->assign(count, std::vector<std::vector<float>>(graph.outputs().size()));
+    return samples.run(
+        computed, count,
+        [&](size_t sample, std::string_view name, const TensorView& value) {
+          if (records)
+            for (auto [it, end] = outputs.equal_range(name); it != end; ++it)
+              (*golden)[sample][it->second] = as_floats(graph, it->second, value);
+          observe(name, value);
+        },
+        done);
+  };
+}
 }  // namespace
 
 bool surely_loses_less(const Losses& a, const Losses& b, size_t i) {
@@ -66,31 +79,44 @@ bool surely_loses_less(const Losses& a, const Losses& b, size_t i) {
 double Losses::worst_mean() const { return largest(mean); }
 double Losses::worst_expected() const { return largest(expected); }
 
-Status find_golden(const Graph& graph, const Samples& samples, size_t count, GoldenOutputs& golden) {
-  const OutputRecorder recorder(graph);
-  size_t sample = 0;
-  return samples.run(
-      graph, DType::Float32, count,
-      [&](std::string_view name, const TensorView& value) { recorder.see(name, value, golden[sample]); },
-      [&](size_t) { ++sample; });
+FloatNetwork::FloatNetwork(const Graph& graph, const quantize::LayerForms& forms, const Samples& samples, bool trials,
+                           Samples::Done done)
+    : graph_(graph),
+      forms_(forms),
+      samples_(samples),
+      measurements_(graph, forms, recording(graph, samples, trials ? &golden_ : nullptr, std::move(done)), samples.size(),
+                    trials && samples.size() >= Trials::kEnoughToSplit) {}
+
+Status find_golden(const Graph& graph, const Samples& samples, GoldenOutputs& golden) {
+  golden.resize(samples.size());
+  return samples.run_for_outputs(graph, samples.size(), [&](size_t sample, std::span<const TensorView> outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i) golden[sample].push_back(as_floats(graph, i, outputs[i]));
+    return true;
+  });
 }
 
-Status judge(const Graph& graph, const Samples& samples, size_t first, size_t count, const GoldenOutputs& golden,
-             Losses& losses) {
+Status judge(const Graph& graph, const Samples& samples, size_t first, size_t count, const GoldenOutputs& golden, Losses& losses,
+             double enough) {
   losses.by_sample.resize(graph.outputs().size());
-  const OutputRecorder recorder(graph);
-  std::vector<std::vector<float>> found;
-  size_t sample = first;
-  return samples.starting_at(first).run(
-      graph, DType::Float32, count, [&](std::string_view name, const TensorView& value) { recorder.see(name, value, found); },
-      [&](size_t) {
-        for (size_t i = 0; i < losses.by_sample.size(); ++i) {
-          const Distance d = distance(golden.at(sample)[i], found[i]);
-          losses.by_sample[i].push_back(d.word.empty() ? 1 - d.cosine : 1);
-          losses.euclid = std::max(losses.euclid, d.word.empty() ? d.euclid : INFINITY);
-        }
-        ++sample;
-      });
+  std::mutex mutex;  // guards what follows and `losses`
+  std::vector<std::vector<Distance>> distances(count);
+  size_t counted = 0;  // samples end in any order and count in theirs: what is left out does not depend on threads
+  bool goes_on = true;
+  return samples.starting_at(first).run_for_outputs(graph, count, [&](size_t sample, std::span<const TensorView> outputs) {
+    std::vector<Distance> own;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      own.push_back(distance(golden[(first + sample) % golden.size()][i], as_floats(graph, i, outputs[i])));
+    const std::lock_guard lock(mutex);
+    distances[sample] = std::move(own);
+    for (; goes_on && counted < count && !distances[counted].empty(); ++counted)
+      for (size_t i = 0; i < losses.by_sample.size(); ++i) {
+        const Distance& d = distances[counted][i];
+        losses.by_sample[i].push_back(d.word.empty() ? 1 - d.cosine : 1);
+        losses.euclid = std::max(losses.euclid, d.word.empty() ? d.euclid : INFINITY);
+        goes_on &= sum_of(losses.by_sample[i]) <= enough;
+      }
+    return goes_on;
+  });
 }
 
 void summarize(Losses& losses) {
@@ -100,47 +126,32 @@ void summarize(Losses& losses) {
   }
 }
 
-Trials::Trials(const Graph& graph, const quantize::LayerForms& forms, const OpSet& ops, quantize::QuantizeOptions choices,
-               const Samples& samples, size_t most_samples, GoldenOutputs& golden)
-    : graph_(graph),
-      forms_(forms),
-      ops_(ops),
-      choices_(std::move(choices)),
-      samples_(samples),
-      most_samples_(most_samples),
-      golden_(golden) {}
+Trials::Trials(FloatNetwork& floats, const OpSet& ops, quantize::QuantizeOptions choices, size_t most_samples)
+    : floats_(floats), ops_(ops), choices_(std::move(choices)), most_samples_(most_samples) {}
 
 Status Trials::add_parts(size_t parts) {
-  const size_t all = samples_.size();
+  const size_t all = floats_.samples().size();
   for (size_t part = parts; part-- > 0;) {
     const size_t begin = part * all / parts, end = (part + 1) * all / parts;
-    ORKNN_TRY(add(end % all, all - (end - begin), begin, end - begin));
+    quantize::KnownStatistics known;
+    if (parts == 2) known = {&floats_.measurements(), part == 1 ? quantize::Part::FirstHalf : quantize::Part::SecondHalf};
+    ORKNN_TRY(add(known, end % all, all - (end - begin), begin, end - begin));
   }
   return {};
 }
 
-Status Trials::add_whole() { return add(0, samples_.size(), 0, samples_.size()); }
+Status Trials::add_whole() {
+  const size_t samples = floats_.samples().size();
+  return add({&floats_.measurements()}, 0, samples, 0, samples);
+}
 
-Status Trials::add(size_t first, size_t count, size_t judged_first, size_t judged_count) {
-  const Samples on = samples_.starting_at(first);
-  const size_t all = samples_.size();
+Status Trials::add(const quantize::KnownStatistics& known, size_t first, size_t count, size_t judged_first, size_t judged_count) {
+  const Samples own = floats_.samples().starting_at(first);
   const auto run = [&](const Graph& computed, size_t limit, const quantize::Observe& observe) {
-    const OutputRecorder recorder(computed);
-    size_t sample = first;
-    bool is_new = !golden_.contains(sample);
-    return on.run(
-        computed, DType::Float32, limit,
-        [&](std::string_view name, const TensorView& value) {
-          if (is_new) recorder.see(name, value, golden_[sample]);
-          observe(name, value);
-        },
-        [&](size_t) {
-          sample = (sample + 1) % all;
-          is_new = !golden_.contains(sample);
-        });
+    return own.run(computed, limit, [&](size_t, std::string_view name, const TensorView& value) { observe(name, value); });
   };
-  auto trial = std::make_unique<Trial>(Trial{graph_, {}, judged_first, std::min(judged_count, most_samples_)});
-  ORKNN_TRY_ASSIGN(trial->calibration, quantize::calibrate(trial->graph, ops_, forms_, run, count, choices_));
+  auto trial = std::make_unique<Trial>(Trial{floats_.graph(), {}, judged_first, std::min(judged_count, most_samples_)});
+  ORKNN_TRY_ASSIGN(trial->calibration, quantize::calibrate(trial->graph, ops_, floats_.forms(), run, count, choices_, known));
   sequence_.push_back(trials_.size());
   judged_ += trial->count;
   trials_.push_back(std::move(trial));
@@ -156,14 +167,21 @@ std::vector<std::string> Trials::rounded_layers() const {
   return layers;
 }
 
+bool Trials::matters(const quantize::Step& step) const {
+  return std::ranges::any_of(trials_, [&](const std::unique_ptr<Trial>& trial) {
+    if (step.name == quantize::kEqualizeChannels.name) return trial->calibration.equalized;
+    return step.name != quantize::kClipOutliers.name || !trial->calibration.cuts.empty();
+  });
+}
+
 Result<Graph> Trials::lower(const Trial& from, const quantize::QuantizeOptions& choices) {
   Graph integers = from.graph;
   if (choices.takes(quantize::kClipOutliers) || from.calibration.cuts.empty()) {
-    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, forms_, from.calibration, choices));
+    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, floats_.forms(), from.calibration, choices));
   } else {
     quantize::Calibration uncut = from.calibration;
     uncut.cuts.clear();
-    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, forms_, uncut, choices));
+    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, floats_.forms(), uncut, choices));
   }
   return integers;
 }
@@ -185,14 +203,20 @@ Result<Losses> Trials::measure(const LayerNames& wide_layers, Extent extent, dou
 
 Result<Losses> Trials::measure(const quantize::QuantizeOptions& choices, Extent extent, double allowed) {
   Losses losses;
+  const auto judged = static_cast<double>(judged_);
   for (size_t place = 0; place < sequence_.size(); ++place) {
     const Trial& trial = *trials_[sequence_[place]];
     ORKNN_TRY_ASSIGN(const Graph graph, lower(trial, choices));
-    ORKNN_TRY(judge(graph, samples_, trial.first, extent == Extent::FewSamples ? 1 : trial.count, golden_, losses));
-    const bool missed = std::ranges::any_of(losses.by_sample, [&](const std::vector<double>& list) {
-      return std::accumulate(list.begin(), list.end(), 0.0) > static_cast<double>(judged_) * allowed;
-    });
-    if (extent == Extent::UntilMissed && missed) {
+    ORKNN_TRY(judge(graph, floats_.samples(), trial.first, extent == Extent::FewSamples ? 1 : trial.count, floats_.golden(),
+                    losses, extent == Extent::UntilSure ? judged * allowed : INFINITY));
+    double worst = 0;
+    for (const std::vector<double>& list : losses.by_sample) worst = std::max(worst, sum_of(list));
+    if (worst <= judged * allowed) continue;
+    if (extent == Extent::UntilSure) {
+      losses.at_least = worst / judged;
+      break;
+    }
+    if (extent == Extent::UntilMissed) {
       const auto at = sequence_.begin() + static_cast<std::ptrdiff_t>(place);
       std::rotate(sequence_.begin(), at, at + 1);
       break;
