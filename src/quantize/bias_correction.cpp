@@ -11,19 +11,17 @@ template <class RoundedWeight>
 std::vector<double> mean_shift(const Node& node, const TensorData& weights, std::span<const ChannelStatistics> input,
                                RoundedWeight rounded_weight) {
   const float* real = weights.as<float>();
-  std::vector<double> mean, shift;
+  std::vector<double> mean;
   for (const ChannelStatistics& c : input) mean.push_back(c.mean());
-  bool known = true;
-  visit_weights(node, weights.dims(), [&](int64_t at, int64_t output, int64_t from) {
-    const auto o = static_cast<size_t>(output), c = static_cast<size_t>(from);
-    if (c >= mean.size()) {
-      known = false;
-      return;
-    }
-    if (o >= shift.size()) shift.resize(o + 1, 0);
-    shift[o] += (static_cast<double>(real[at]) - rounded_weight(at, o)) * mean[c];
+  const WeightGrid grid(node, weights.dims());
+  if (grid.inputs() > static_cast<int64_t>(mean.size())) return {};
+  std::vector<double> shift(static_cast<size_t>(grid.outputs()), 0);
+  sum_weights(grid, grid.rows_are_outputs, shift, [&](int64_t at, int64_t row, int64_t column) {
+    const auto o = static_cast<size_t>(grid.rows_are_outputs ? row : column),
+               c = static_cast<size_t>(grid.rows_are_outputs ? column : row);
+    return (static_cast<double>(real[at]) - rounded_weight(at, o)) * mean[c];
   });
-  return known ? shift : std::vector<double>();
+  return shift;
 }
 }  // namespace
 

@@ -28,16 +28,15 @@ std::vector<double> squared_weights(const Graph& graph, const Node& n, std::span
     return {};
   const Dim& extent = (*x.shape)[1];
   if (!extent.is_known() || extent.value() < 0) return {};
+  const WeightGrid grid(n, w->dims());
+  if (grid.inputs() > extent.value() || (!results.empty() && grid.outputs() > static_cast<int64_t>(results.size()))) return {};
   std::vector<double> sums(static_cast<size_t>(extent.value()), 0);
   const float* values = w->as<float>();
-  bool fits = true;
-  visit_weights(n, w->dims(), [&](int64_t at, int64_t result, int64_t channel) {
-    fits &= channel < extent.value() && (results.empty() || result < static_cast<int64_t>(results.size()));
-    if (fits)
-      sums[static_cast<size_t>(channel)] +=
-          static_cast<double>(values[at]) * values[at] * (results.empty() ? 1 : results[static_cast<size_t>(result)]);
+  sum_weights(grid, !grid.rows_are_outputs, sums, [&](int64_t at, int64_t row, int64_t column) {
+    const auto result = static_cast<size_t>(grid.rows_are_outputs ? row : column);
+    return static_cast<double>(values[at]) * values[at] * (results.empty() ? 1 : results[result]);
   });
-  return fits ? sums : std::vector<double>{};
+  return sums;
 }
 
 // The network from its end to its start: what is known of a layer's result says what its inputs are worth.

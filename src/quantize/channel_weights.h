@@ -2,33 +2,74 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 
+#include "base/threads.h"
 #include "ops/facts.h"
 
 namespace orknn::quantize {
 
-// Calls f(index, output channel, input channel) for all weights of a Conv, ConvTranspose, Gemm or MatMul in storage order.
+// The weights of a Conv, ConvTranspose, Gemm or MatMul as they are stored: rows of columns of taps. A row belongs to a channel of
+// one side of the layer, a column of it to a channel of the other.
+struct WeightGrid {
+  int64_t rows = 0, columns = 0, taps = 1;
+  int64_t rows_per_group = 1;
+  bool rows_are_outputs = true;
+
+  WeightGrid(const ir::Node& n, const ir::Dims& w) : rows(w[0]), columns(w[1]), rows_per_group(std::max<int64_t>(w[0], 1)) {
+    const ir::Weights order = ops::facts_of(n).weights;
+    if (order == ir::Weights::Matrix) {
+      rows_are_outputs = n.attributes.int_or("transB", 0) != 0;
+      return;
+    }
+    rows_are_outputs = order != ir::Weights::InOut;
+    for (size_t i = 2; i < w.size(); ++i) taps *= w[i];
+    rows_per_group = std::max<int64_t>(w[0] / std::max<int64_t>(n.attributes.int_or("group", 1), 1), 1);
+  }
+
+  // The channel of the first column of a row.
+  int64_t first_column(int64_t row) const { return row / rows_per_group * columns; }
+  int64_t outputs() const { return rows_are_outputs ? rows : channels_of_columns(); }
+  int64_t inputs() const { return rows_are_outputs ? channels_of_columns() : rows; }
+
+ private:
+  int64_t channels_of_columns() const { return rows > 0 ? first_column(rows - 1) + columns : 0; }
+};
+
+// Calls f(index, output channel, input channel) for all weights in storage order.
 template <class F>
 void visit_weights(const ir::Node& n, const ir::Dims& w, F&& f) {
-  const ir::Weights order = ops::facts_of(n).weights;
-  if (order == ir::Weights::Matrix) {
-    const bool transposed_b = n.attributes.int_or("transB", 0) != 0;
-    int64_t at = 0;
-    for (int64_t a = 0; a < w[0]; ++a)
-      for (int64_t b = 0; b < w[1]; ++b) f(at++, transposed_b ? a : b, transposed_b ? b : a);
-    return;
-  }
-  const int64_t group = n.attributes.int_or("group", 1);
-  int64_t taps = 1;
-  for (size_t i = 2; i < w.size(); ++i) taps *= w[i];
-  const int64_t rows_per_group = std::max<int64_t>(w[0] / std::max<int64_t>(group, 1), 1);
+  const WeightGrid g(n, w);
   int64_t at = 0;
-  for (int64_t a = 0; a < w[0]; ++a)
-    for (int64_t b = 0; b < w[1]; ++b)
-      for (int64_t t = 0; t < taps; ++t) {
-        const int64_t other = a / rows_per_group * w[1] + b;
-        order == ir::Weights::InOut ? f(at++, other, a) : f(at++, a, other);
-      }
+  for (int64_t row = 0; row < g.rows; ++row) {
+    const int64_t first = g.first_column(row);
+    for (int64_t column = first; column < first + g.columns; ++column)
+      for (int64_t t = 0; t < g.taps; ++t) g.rows_are_outputs ? f(at++, row, column) : f(at++, column, row);
+  }
+}
+
+// Adds term(index, channel of the row, channel of the column) of every weight to the sum of its row's channel (`per_row`) or of
+// its column's: to each in storage order, so that sums do not depend on threads.
+template <class Term>
+void sum_weights(const WeightGrid& g, bool per_row, std::span<double> sums, Term&& term) {
+  const int64_t parts = per_row ? g.rows : g.columns, part = (per_row ? g.columns : g.rows) * g.taps;
+  const auto add = [&](int64_t row, int64_t begin, int64_t end) {
+    const int64_t first = g.first_column(row);
+    int64_t at = (row * g.columns + begin) * g.taps;
+    for (int64_t channel = first + begin; channel < first + end; ++channel) {
+      double& to = sums[static_cast<size_t>(per_row ? row : channel)];
+      double sum = to;
+      for (int64_t t = 0; t < g.taps; ++t, ++at) sum += term(at, row, channel);
+      to = sum;
+    }
+  };
+  const int64_t grain = std::max<int64_t>(16, (1 << 17) / std::max<int64_t>(part, 1));
+  ThreadPool::shared().parallel_for(parts, grain, [&](int64_t begin, int64_t end) {
+    if (per_row)
+      for (int64_t row = begin; row < end; ++row) add(row, 0, g.columns);
+    else
+      for (int64_t row = 0; row < g.rows; ++row) add(row, begin, end);
+  });
 }
 
 }  // namespace orknn::quantize

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "quantize/wide.h"
 
 namespace orknn::quantize {
 
@@ -27,15 +28,7 @@ constexpr double kMovingWeight = 0.1;  // of a new sample
 // Beyond this the axis is no list of channels.
 constexpr int64_t kMaxChannels = 8192;
 
-// On machines with wider registers the same arithmetic runs in those: -ffp-contract=off leaves no other difference.
-// (The choice among them is made before a sanitizer is ready.)
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define ORKNN_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define ORKNN_WIDE
-#endif
-
-// Measured run in lanes of float over short blocks, and the blocks are added in double, always in this order: the compiler may
+// Sums run in lanes of float over short blocks, and the blocks are added in double, always in this order: the compiler may
 // use as wide registers as it likes without changing a bit.
 constexpr size_t kLanes = 16, kBlock = 64 * kLanes;
 struct Lanes {

@@ -6,9 +6,38 @@
 #include "base/threads.h"
 #include "ops/support/requantize.h"
 #include "quantize/parameters.h"
+#include "quantize/wide.h"
 
 namespace orknn::quantize {
 using namespace ir;
+namespace {
+constexpr int64_t kRow = 256;  // numbers rounded at a time
+
+// What rounded() makes of up to kRow numbers, for limits of 32 bits or less.
+ORKNN_WIDE void round_row(const float* from, int64_t count, double scale, double zero, double low, double high, int32_t* to) {
+  const double of_nan = std::clamp(zero, low, high);
+  for (int64_t i = 0; i < count; ++i) {
+    const double q = std::nearbyint(from[i] / scale) + zero, most = q < high ? q : high, kept = most > low ? most : low;
+    to[i] = static_cast<int32_t>(q == q ? kept : of_nan);
+  }
+}
+
+template <class T>
+void round_run(const float* from, int64_t count, double scale, int64_t zero, Limits limits, T* to) {
+  constexpr int64_t kWorthIt = 8;
+  if (count < kWorthIt) {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(rounded(from[i], scale, zero, limits));
+    return;
+  }
+  int32_t integers[kRow];
+  for (int64_t begin = 0; begin < count; begin += kRow) {
+    const int64_t some = std::min(kRow, count - begin);
+    round_row(from + begin, some, scale, static_cast<double>(zero), static_cast<double>(limits.low),
+              static_cast<double>(limits.high), integers);
+    for (int64_t i = 0; i < some; ++i) to[begin + i] = static_cast<T>(integers[i]);
+  }
+}
+}  // namespace
 
 void set_channel_scales(std::span<double> scales) {
   double largest = 0;
@@ -56,11 +85,10 @@ QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t>
     const double scale = result.scales[static_cast<size_t>(c)], low = ranges[static_cast<size_t>(c)].low;
     const int64_t zero = shifted ? static_cast<int64_t>(std::clamp(-std::nearbyint(low / scale), 0.0, 255.0)) : 0;
     if (shifted) result.zero_points[static_cast<size_t>(c)] = zero;
-    for (int64_t o = 0; o < outer; ++o)
-      for (int64_t i = 0; i < inner; ++i) {
-        const int64_t at = (o * channels + c) * inner + i;
-        to[at] = static_cast<T>(rounded(from[at], scale, zero, limits));
-      }
+    for (int64_t o = 0; o < outer; ++o) {
+      const int64_t at = (o * channels + c) * inner;
+      round_run(from + at, inner, scale, zero, limits, to + at);
+    }
   };
   const int64_t grain = std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(outer * inner, 1));
   const auto for_channels = [&](auto&& f) {
