@@ -319,6 +319,14 @@ class Decoder {
   Status problem_;
   int depth_ = 0;
 };
+
+uint64_t encoded_bytes(const auto& value) {
+  ByteCounter counter;
+  NoWeights none;
+  Encoder encoder(counter, none);
+  encoder(value);
+  return counter.bytes;
+}
 }  // namespace
 
 Buffer stored_buffer(const Program& program, size_t tensor, WeightCollector& weights) {
@@ -339,13 +347,7 @@ void collect_weights(const Program& program, WeightCollector& weights) {
   encoder(program);
 }
 
-uint64_t program_bytes(const Program& program) {
-  ByteCounter counter;
-  NoWeights none;
-  Encoder encoder(counter, none);
-  encoder(program);
-  return counter.bytes;
-}
+uint64_t program_bytes(const Program& program) { return encoded_bytes(program); }
 
 void leave_out_convolution_weights(const Program& program, WeightCollector& weights) {
   for (const Task& task : program.tasks) {
@@ -373,13 +375,7 @@ void encode_model_facts(const Model& model, ByteWriter& out) {
   encoder(model);
 }
 
-uint64_t model_facts_bytes(const Model& model) {
-  ByteCounter counter;
-  NoWeights none;
-  Encoder encoder(counter, none);
-  encoder(model);
-  return counter.bytes;
-}
+uint64_t model_facts_bytes(const Model& model) { return encoded_bytes(model); }
 
 Result<Model> decode_model_facts(ByteReader& in) {
   Model model;
