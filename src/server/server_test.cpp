@@ -574,5 +574,21 @@ TEST(Server, StatusPage) {
   EXPECT_FALSE(StatusPage::start({.host = "0.0.0.0", .port = 0, .path = {}}, running.board, *running.server));
 }
 
+TEST(Server, IdleConnectionsDoNotDelayTheStatusPage) {
+  const Running running;
+  auto page =
+      StatusPage::start({.host = "127.0.0.1", .port = 0, .path = {}}, running.board, *running.server, std::chrono::hours(1));
+  ASSERT_TRUE(page);
+  const Deadline until = Clock::now() + std::chrono::seconds(60);
+  auto idle = Socket::connect((*page)->address(), until), client = Socket::connect((*page)->address(), until);
+  ASSERT_TRUE(idle && client);
+  const std::string request = "GET /status.json HTTP/1.1\r\n\r\n";
+  ASSERT_TRUE(client->send(std::as_bytes(std::span(request).first(10)), until));
+  ASSERT_TRUE(client->send(std::as_bytes(std::span(request).subspan(10)), until));
+  std::byte reply[32];
+  const auto received = client->receive(reply, until);
+  ASSERT_TRUE(received && *received > 0) << "the page waits for the idle connection";
+}
+
 }  // namespace
 }  // namespace orknn::server

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <list>
 
 #include "base/utf8.h"
 #include "base/version.h"
@@ -92,12 +93,13 @@ std::string http_reply(std::string_view request, const Board& board, const Serve
   return reply("404 Not Found", "text/plain", "there are / and /status.json\n");
 }
 
-Result<std::unique_ptr<StatusPage>> StatusPage::start(const remote::Address& address, const Board& board, const Server& server) {
+Result<std::unique_ptr<StatusPage>> StatusPage::start(const remote::Address& address, const Board& board, const Server& server,
+                                                      std::chrono::milliseconds patience) {
   if (!address.is_local())
     return invalid_argument("others can reach " + address.to_string() + ", and the status page has no key")
         .hint("use 127.0.0.1, and a tunnel from elsewhere");
   ORKNN_TRY_ASSIGN(remote::ListeningSocket socket, remote::ListeningSocket::open(address));
-  std::unique_ptr<StatusPage> page(new StatusPage(std::move(socket), board, server));
+  std::unique_ptr<StatusPage> page(new StatusPage(std::move(socket), board, server, patience));
   page->thread_ = std::thread([p = page.get()] { p->serve(); });
   return page;
 }
@@ -108,22 +110,34 @@ StatusPage::~StatusPage() {
 }
 
 void StatusPage::serve() {
-  constexpr std::chrono::milliseconds kPeriod{200}, kPatience{1000};
-  constexpr size_t kMaxRequest = 8192;
-  while (!is_ending_) {
-    std::optional<remote::Socket> client = socket_.accept(kPeriod);
-    if (!client) continue;
-    const remote::Deadline until = remote::Clock::now() + kPatience;
+  // Browsers open connections in advance and leave them idle: each has its own patience, and nobody waits for another's.
+  struct Visitor {
+    remote::Socket socket;
+    remote::Deadline until;
     std::string request;
+  };
+  constexpr std::chrono::milliseconds kPeriod{200}, kBusyPeriod{10};
+  constexpr size_t kMaxRequest = 8192, kMaxVisitors = 64;
+  std::list<Visitor> visitors;
+  const auto is_served = [&](Visitor& visitor) {
     std::byte buffer[2048];
-    while (request.size() < kMaxRequest && request.find("\r\n\r\n") == std::string::npos) {
-      const auto n = client->receive(buffer, until);
-      if (!n || *n == 0) break;
-      request.append(reinterpret_cast<const char*>(buffer), *n);
-    }
+    const auto n = visitor.socket.receive(buffer, remote::Clock::now());
+    if (n) visitor.request.append(reinterpret_cast<const char*>(buffer), *n);
+    const bool is_whole = visitor.request.find("\r\n\r\n") != std::string::npos || visitor.request.size() >= kMaxRequest;
+    const bool is_over = n ? *n == 0 : remote::Clock::now() >= visitor.until;
+    if (!is_whole && !is_over) return false;
     const double uptime = std::chrono::duration<double>(remote::Clock::now() - since_).count();
-    const std::string reply = http_reply(request, board_, server_, uptime);
-    if (const Status s = client->send(std::as_bytes(std::span(reply)), until); !s) continue;
+    const std::string reply = http_reply(visitor.request, board_, server_, uptime);
+    // Who does not take the reply has left; there is nobody to tell.
+    (void)visitor.socket.send(std::as_bytes(std::span(reply)), visitor.until);
+    return true;
+  };
+  while (!is_ending_) {
+    if (std::optional<remote::Socket> socket = socket_.accept(visitors.empty() ? kPeriod : kBusyPeriod)) {
+      if (visitors.size() == kMaxVisitors) visitors.pop_front();
+      visitors.push_back({std::move(*socket), remote::Clock::now() + patience_, {}});
+    }
+    visitors.remove_if(is_served);
   }
 }
 

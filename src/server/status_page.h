@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -17,18 +18,20 @@ std::string http_reply(std::string_view request, const Board& board, const Serve
 
 class StatusPage {
  public:
-  // Only for this machine: the page has no key.
-  static Result<std::unique_ptr<StatusPage>> start(const remote::Address& address, const Board& board, const Server& server);
+  // Only for this machine: the page has no key. A connection has `patience` to send its request.
+  static Result<std::unique_ptr<StatusPage>> start(const remote::Address& address, const Board& board, const Server& server,
+                                                   std::chrono::milliseconds patience = std::chrono::seconds(1));
   ~StatusPage();
   const remote::Address& address() const { return socket_.address(); }
 
  private:
-  StatusPage(remote::ListeningSocket socket, const Board& board, const Server& server)
-      : socket_(std::move(socket)), board_(board), server_(server) {}
+  StatusPage(remote::ListeningSocket socket, const Board& board, const Server& server, std::chrono::milliseconds patience)
+      : socket_(std::move(socket)), board_(board), server_(server), patience_(patience) {}
   void serve();
   remote::ListeningSocket socket_;
   const Board& board_;
   const Server& server_;
+  const std::chrono::milliseconds patience_;
   const remote::Deadline since_ = remote::Clock::now();
   std::atomic<bool> is_ending_{false};
   std::thread thread_;
