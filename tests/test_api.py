@@ -362,14 +362,54 @@ def test_failure_contract(tmp_path, conv_model, monkeypatch, capfd):
         lambda rknn, model: rknn.build(dataset=[]),
         lambda rknn, model: rknn.build(do_quantization=False, rknn_batch_size=0),
         lambda rknn, model: rknn.hybrid_quantization_step1(),
+        lambda rknn, model: rknn.hybrid_quantization_step2("m.model", "m.data", None),
     ],
-    ids=["sizes", "path", "values", "finished", "dataset", "batch", "step1"],
+    ids=["sizes", "path", "values", "finished", "dataset", "batch", "step1", "step2"],
 )
 def test_nothing_of_an_earlier_build_survives_a_failed_call(tmp_path, conv_model, build, call):
     rknn = build(conv_model)
     assert call(rknn, conv_model) == -1
     assert rknn.export_rknn(str(tmp_path / "old.rknn")) == -1
     assert not (tmp_path / "old.rknn").exists()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rknn: rknn.load_rknn("missing.rknn"),
+        lambda rknn: rknn.load_onnx("missing.onnx"),
+        lambda rknn: rknn.hybrid_quantization_step2("m.model", "m.data", "m.quantization.cfg"),
+    ],
+    ids=["load_rknn", "load_onnx", "step2"],
+)
+def test_the_options_survive_a_failed_call(conv_model, call):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", custom_string="kept")
+    assert call(rknn) == -1
+    assert rknn.load_onnx(conv_model) == 0 and rknn.build(do_quantization=False) == 0
+
+
+def test_sizes_of_the_wrong_rank_are_told(make_onnx, capfd):
+    weights = {"w": np.ones((4, 3, 1, 1), np.float32), "v": np.ones((2, 4, 1, 1), np.float32)}
+    model = make_onnx(
+        [("Conv", ["x", "w"], ["a"], {}), ("Relu", ["a"], ["b"], {}), ("Conv", ["b", "v"], ["y"], {})],
+        {"x": ("float32", ["N", 3, 8, 8])},
+        {"y": ("float32", ["N", 2, 8, 8])},
+        weights,
+    )
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+
+    def refusal(**load):
+        assert rknn.load_onnx(model, **load) == -1
+        return capfd.readouterr().err
+
+    for sizes in ([[1, 3, 8]], [[3, 8]], [[1, 1, 3, 8, 8]]):
+        text = refusal(input_size_list=sizes)
+        assert "input 'x'" in text and "expected 4 as in [N,3,8,8]" in text and "found [" in text
+    assert "input 'b'" in (text := refusal(inputs=["b"], input_size_list=[[4, 8]])) and "expected 4" in text
+    assert "input_size_list says [1,5,8,8] for 'b'" in refusal(inputs=["b"], input_size_list=[[1, 5, 8, 8]])
+    assert rknn.load_onnx(model, inputs=["b"], input_size_list=[[4, 6, 6]]) == 0
 
 
 def test_crop_sizes_and_initial_values(make_onnx, build, capfd):

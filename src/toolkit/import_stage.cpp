@@ -48,12 +48,24 @@ Status check_input_shapes(const ir::Graph& graph, const importer::ImportOptions&
   return problems;
 }
 
+// Layers that do not fit each other are most often the work of a size that the user gave.
+Status name_given_sizes(Status problems, const importer::ImportOptions& options) {
+  if (problems.code() != Code::ShapeMismatch || options.input_size_list.empty()) return problems;
+  std::string sizes;
+  for (size_t i = 0; i < options.input_size_list.size(); ++i) {
+    const std::string input = i < options.inputs.size() ? "'" + options.inputs[i] + "'" : "input " + std::to_string(i);
+    sizes += (i ? ", " : "") + ir::to_string(options.input_size_list[i]) + " for " + input;
+  }
+  return problems.hint("input_size_list says " + sizes + "; check its number of dimensions and its extents");
+}
+
 // The source model in one set of shapes, with everything the configuration wants ahead of its layers.
 Result<importer::Imported> import_graph(const BuildOptions& building, const SourceModel& model,
                                         const importer::ImportOptions& options) {
   const BuildConfig& config = building.config;
-  ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(model.path, options, ops::op_set(building.custom_ops),
-                                                                    model.framework, model.other_files));
+  auto loaded = importer::load_file(model.path, options, ops::op_set(building.custom_ops), model.framework, model.other_files);
+  if (!loaded) return name_given_sizes(std::move(loaded).status(), options);
+  importer::Imported imported = std::move(*loaded);
   Status problems = check_input_shapes(imported.graph, options, imported.source);
   if (!config.dynamic_input.empty() && options.input_size_list.size() != imported.graph.inputs().size())
     problems.also(
@@ -61,7 +73,7 @@ Result<importer::Imported> import_graph(const BuildOptions& building, const Sour
                                      options.input_size_list.size(), imported.graph.inputs().size())));
   if (problems) problems = swap_input_channels(imported.graph, config.reorder_channel);
   if (problems) problems = infer_shapes(imported.graph, ops::op_set(building.custom_ops));  // checks the operands of every layer
-  if (!problems) return problems.model(model.path).stage("load");
+  if (!problems) return name_given_sizes(std::move(problems), options).model(model.path).stage("load");
   return imported;
 }
 

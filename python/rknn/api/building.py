@@ -7,7 +7,7 @@ import numpy as np
 from .. import _openrknn
 from . import options as config_options
 from .log import Progress
-from .model import Model, building, guarded, path_of
+from .model import Model, building, guarded, loading, path_of
 from .samples import list_file
 
 
@@ -85,13 +85,13 @@ class Building(Model):
         self._log.info(f"hybrid_quantization_step1 wrote {', '.join(os.path.normpath(file) for file in files)}")
         self._log.info(f"Edit {os.path.normpath(files[2])}, then call hybrid_quantization_step2.")
 
-    @guarded
+    @loading
     def hybrid_quantization_step2(self, model_input, data_input, model_quantization_cfg, dataset=None, pre_compile=False):
         """Builds the model from the files of step 1; config() and a loaded model are not needed. `dataset` only when the list of
         step 1 has moved; `pre_compile` is Toolkit1's and has no effect."""
         self._build_from_files("hybrid_quantization_step2", model_input, data_input, model_quantization_cfg, dataset)
 
-    @guarded
+    @loading
     def direct_build(self, model_input, data_input, model_quantize=None, pre_compile=False):
         """Toolkit1's name for building from files of step 1."""
         data = path_of(data_input, "direct_build")
@@ -100,12 +100,11 @@ class Building(Model):
 
     def _build_from_files(self, function, model, data, quantization, dataset):
         self._alive(function)
-        self._session = self._loaded = self._path_on_board = None
-        self._builder, self._builder_used = None, True
         files = [path_of(file, function) for file in (model, data, quantization)]
         self._log.info("rknn building ...")
         with list_file(dataset, function, self._log) as samples:
             self._builder = _openrknn.Builder.hybrid_step2(*files, samples, Progress(self._log), self._custom_ops)
+        self._builder_used = True
         self._log.info("rknn building done.")
 
     @guarded

@@ -157,13 +157,13 @@ class Loading(Model):
         path = path_of(path, "load_rknn")
         if self._builder is not None and not self._builder_used:
             self._log.warn("load_rknn", "The options of config have no effect on a finished model!")
-        self._builder = None
         if load_model_in_npu:
             self._path_on_board = path
-            return
-        loaded = _openrknn.LoadedModel.from_file(path)
-        loaded.make_session(self._custom_ops)  # refuses a bad program here rather than in init_runtime
-        self._loaded = loaded
+        else:
+            loaded = _openrknn.LoadedModel.from_file(path)
+            loaded.make_session(self._custom_ops)  # refuses a bad program here rather than in init_runtime
+            self._loaded = loaded
+        self._builder = None  # not before: a script may go on with another load_* after a failure
 
     def _load(
         self,

@@ -18,6 +18,11 @@ constexpr size_t kMaxReported = 100;
 // No network is fed more; beyond that a size is taken for a mistake.
 constexpr int64_t kMaxInputElements = int64_t{1} << 34;
 constexpr int64_t kMaxInvented = int64_t{1} << 29;
+// Toolkit1's scripts leave the batch out. A size that begins with 1 where the model has more is one that lacks another extent.
+bool is_without_batch(const Dims& size, const Shape& shape) {
+  if (shape.size() != size.size() + 1) return false;
+  return size.empty() || size[0] != 1 || !shape[1].is_known() || shape[1].value() == 1;
+}
 }  // namespace
 
 Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<const std::string_view> outputs,
@@ -103,7 +108,7 @@ Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& opti
       if (extent < -1) return invalid_input_shape(to_shape(size), i).expected("positive extents, -1 for what the model says");
     if (p.shape && size.empty()) continue;                         // no size: what the model says
     if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy users write scalars as vectors of one
-    if (p.shape && p.shape->size() == size.size() + 1) size.insert(size.begin(), 1);
+    if (p.shape && is_without_batch(size, *p.shape)) size.insert(size.begin(), 1);
     if (p.shape && !p.shape->empty() && p.shape->size() != size.size())
       return invalid_argument("the shape of input '" + p.name + "' in input_size_list has the wrong number of dimensions")
           .expected(std::to_string(p.shape->size()) + " as in " + ir::to_string(*p.shape))

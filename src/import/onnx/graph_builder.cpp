@@ -196,8 +196,6 @@ Result<std::vector<Port>> GraphBuilder::ports(const ImportOptions& options) {
     for (size_t k = 0; k < inner.size(); ++k) list[inner_at[k]] = inner[k];
   }
 
-  for (size_t i : inner_at)  // the shape of a tensor inside is a guess: what the user says holds
-    if (i < options.input_size_list.size()) list[i].shape.reset();
   ORKNN_TRY_ASSIGN(symbols_, apply_sizes(list, options));
   return list;
 }
