@@ -333,7 +333,8 @@ def test_codegen_leaves_folders_alone(plain, tmp_path, capfd):
     assert not list((tmp_path / "app").iterdir()) and "is left alone" in capfd.readouterr().err
     np.save(tmp_path / "x.npy", np.zeros((1, 8), "float32"))
     np.save(tmp_path / "bad.npy", np.zeros((1, 9), "float32"))
-    assert rknn.codegen(str(tmp_path / "app"), [tmp_path / "bad.npy"], True) == -1
+    assert rknn.codegen(str(tmp_path / "other"), [tmp_path / "bad.npy"]) == -1
+    assert not (tmp_path / "other").exists()  # the next call would leave it alone
     assert rknn.codegen(str(tmp_path / "app"), [tmp_path / "x.npy", tmp_path / "x.npy"], True) == -1
     assert "one file per input" in capfd.readouterr().err
     assert rknn.codegen(str(tmp_path / "app"), [tmp_path / "x.npy"], True) == 0

@@ -96,8 +96,13 @@ Result<std::vector<ir::TensorData>> read_inputs(const runtime::Session& session,
   return sample.sample(0);
 }
 
-// The inputs, and what the simulator makes of them.
-Status write_arrays(runtime::Session& session, const CodegenRequest& request, const fs::path& folder) {
+// The inputs as the C API takes them, and what the simulator makes of them.
+struct Arrays {
+  std::vector<ir::TensorData> inputs, outputs;
+};
+
+Result<Arrays> run_once(runtime::Session& session, const CodegenRequest& request) {
+  Arrays arrays;
   std::vector<ir::Layout> layouts;
   ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, read_inputs(session, request, layouts));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -107,12 +112,17 @@ Status write_arrays(runtime::Session& session, const CodegenRequest& request, co
     data.bytes = values[i].bytes();
     data.layout = layouts[i];
     ORKNN_TRY(session.set_input(i, data));
-    ORKNN_TRY(data::write_npy((folder / fmt::format("input_{}.npy", i)).string(), in_nhwc(values[i], layouts[i])));
+    arrays.inputs.push_back(in_nhwc(values[i], layouts[i]));
   }
   ORKNN_TRY(session.run());
   for (size_t i = 0; i < session.outputs().size(); ++i)
-    ORKNN_TRY(data::write_npy((folder / fmt::format("output_{}.npy", i)).string(),
-                              ir::convert(session.output(i).view(), DType::Float32)));
+    arrays.outputs.push_back(ir::convert(session.output(i).view(), DType::Float32));
+  return arrays;
+}
+
+Status write_arrays(const std::vector<ir::TensorData>& arrays, const fs::path& folder, std::string_view what) {
+  for (size_t i = 0; i < arrays.size(); ++i)
+    ORKNN_TRY(data::write_npy((folder / fmt::format("{}_{}.npy", what, i)).string(), arrays[i]));
   return {};
 }
 
@@ -136,10 +146,15 @@ Result<bool> generate_project(const std::shared_ptr<const format::Model>& model,
     return invalid_argument("codegen takes one file per input of the model")
         .expected(std::to_string(inputs))
         .found(std::to_string(request.inputs.size()));
+  Arrays arrays;  // before anything is written: a folder that is there counts as made
+  if (!request.inputs.empty()) {
+    ORKNN_TRY_ASSIGN(arrays, run_once(*session, request));
+  }
   for (const char* part : {"src", "model", "data"})
     if (part != std::string_view("data") || !request.inputs.empty()) ORKNN_TRY(make_folder(folder / part));
   const std::string file = plain_name(model->name) + ".rknn";
-  if (!request.inputs.empty()) ORKNN_TRY(write_arrays(*session, request, folder / "data"));
+  ORKNN_TRY(write_arrays(arrays.inputs, folder / "data", "input"));
+  ORKNN_TRY(write_arrays(arrays.outputs, folder / "data", "output"));
   ORKNN_TRY(format::write_rknn(*model, (folder / "model" / file).string()));
   ORKNN_TRY(write_text(folder / "CMakeLists.txt", kProjectCMake));
   ORKNN_TRY(write_text(folder / "README.md", readme(*model, *session)));

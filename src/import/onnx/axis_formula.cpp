@@ -115,7 +115,7 @@ Status split_dimension(const std::string& letters, int64_t dim, size_t index, st
         .hint("state all but one in brackets, ab,c[a=2]->...");
   if (dim >= 0 && (unknown.empty() ? product != dim : dim % product != 0))
     return invalid_argument("the axes '" + letters + "' do not fit " + which)
-        .expected(which + " to be " + std::string(unknown.empty() ? "" : "a multiple of") + " " + std::to_string(product))
+        .expected(which + " to be " + std::string(unknown.empty() ? "" : "a multiple of ") + std::to_string(product))
         .found(std::to_string(dim));
   if (!unknown.empty()) sizes[unknown[0]] = dim < 0 ? -1 : dim / product;
   return {};
@@ -145,7 +145,11 @@ Result<AxisFormula> parse_axis_formula(std::string_view text) {
   std::string dense;
   std::copy_if(text.begin(), text.end(), std::back_inserter(dense), [](char c) { return c != ' ' && c != '\t'; });
   auto formula = parse_without_blanks(dense);
-  if (!formula) return invalid_argument("Invalid formula '" + to_utf8(text) + "': " + formula.status().to_string());
+  if (!formula) {
+    std::string reason = formula.status().to_string();
+    if (reason.ends_with('.')) reason.pop_back();  // that of the whole line follows
+    return invalid_argument("Invalid formula '" + to_utf8(text) + "': " + reason);
+  }
   return formula;
 }
 
