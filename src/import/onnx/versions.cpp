@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstring>
 
 #include "import/onnx/layer.h"
 #include "import/onnx/tensors.h"
@@ -378,26 +377,6 @@ Result<Layer::Outputs> each(Layer& l) {
   static_cast<void>(((results = Lowering<Layer>(Steps)(l)) && ...));
   return results;
 }
-// The bytes of a value as another type of the same width. Only constants and integers have bits that the graph can reach.
-Result<TensorId> bit_cast(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const DType to, to_dtype(l.take_int("to").value_or(0)));
-  const DType from = l.dtype(0);
-  if (to == from) return x;
-  if (dtype_bytes(to) != dtype_bytes(from))
-    return invalid_model("the bits of a value fill a type of another width")
-        .expected(std::to_string(dtype_bytes(from)) + " bytes")
-        .found(std::string(dtype_name(to)));
-  l.settle(x);
-  if (const TensorData* value = l.constant_of(x)) {
-    TensorData bits = TensorData::allocate(to, value->dims());
-    std::memcpy(bits.mutable_data(), value->data(), value->bytes());
-    return l.add_constant("bits", std::move(bits));
-  }
-  if (is_integer(to) && is_integer(from)) return l.cast(x, to);
-  return unsupported("reading the bits of a computed value as another type is not supported")
-      .found(std::string(dtype_name(from)) + " as " + std::string(dtype_name(to)));
-}
-
 TensorId swi_glu(Layer& l, TensorId gate, TensorId value) {
   return l.mul(l.emit("Swish", {gate}, {{"alpha", l.take_float("alpha").value_or(1)}}), value);
 }
@@ -438,7 +417,6 @@ std::span<const Row> version_rows() {
       {"Affine", affine},
       {"BatchNormalization", batch_normalization_spatial, {.below = 9}},
       {"BatchNormalization", batch_normalization, {.since = 9, .below = 14}},
-      {"BitCast", bit_cast},
       {"Cast", cast_name_to_number, {.below = 6}},
       {"CausalConvWithState", causal_conv_with_state},
       {"Clip", clip},

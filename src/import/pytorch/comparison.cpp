@@ -45,8 +45,7 @@ Result<TensorId> shift(Call& c) {
   ORKNN_TRY_ASSIGN(const auto x, c.promoted());
   const DType t = c.dtype_of(x[0]);
   if (is_float(t)) return invalid_model("shifts work on integers").found(std::string(dtype_name(t)));
-  const TensorId power = c.binary("Pow", c.int_scalar(2, t), x[1]);
-  return Left ? c.mul(x[0], power) : floor_div(c, x[0], power);
+  return c.emit("BitShift", x, {{"direction", std::string(Left ? "LEFT" : "RIGHT")}});
 }
 
 // --- questions

@@ -20,9 +20,7 @@ TensorId approximate_equal(Layer& l, TensorId a, TensorId b) {
 TensorId mul_no_nan(Emitter& e, TensorId a, TensorId b) { return zero_where_zero(e, b, e.mul(a, b)); }
 TensorId xdivy(Emitter& e, TensorId a, TensorId b) { return zero_where_zero(e, a, e.div(a, b)); }
 
-Result<TensorId> shift(Layer& l, TensorId x, TensorId bits) {
-  if (!is_unsigned_int(l.dtype_of(x)))
-    return unsupported("shifts of signed integers are not supported").found(std::string(dtype_name(l.dtype_of(x))));
+TensorId shift(Layer& l, TensorId x, TensorId bits) {
   return l.emit("BitShift", {x, bits}, {{"direction", std::string(l.op() == "LeftShift" ? "LEFT" : "RIGHT")}});
 }
 
@@ -65,11 +63,10 @@ Result<TensorId> convert_type(Layer& l, TensorId x) {
 
 Result<TensorId> bitcast(Layer& l, TensorId x) {
   const DType to = l.dtype_or("type", DType::Undefined), from = l.dtype_of(x);
-  const bool is_same_width = dtype_bytes(to) == dtype_bytes(from) && is_integer(to) && is_integer(from);
-  if (to != from && !is_same_width)
-    return unsupported("reading the bits of a value as another type is not supported")
+  if (dtype_bytes(to) != dtype_bytes(from))
+    return unsupported("reading the bits of a value as a type of another width is not supported")
         .found(std::string(dtype_name(from)) + " as " + std::string(dtype_name(to)));
-  return l.cast(x, to);
+  return l.emit("BitCast", {x}, {{"to", static_cast<int64_t>(to)}});
 }
 
 Result<TensorId> buckets(Layer& l, TensorId x) {

@@ -19,8 +19,7 @@ Status infer_bool(InferContext& c) {
   return broadcast_inputs(c);
 }
 
-// Bitwise ops and shifts to the left do not depend on the sign; the shift to the right is defined on unsigned types alone. So one
-// loop per element size is enough.
+// Bitwise ops and shifts to the left do not depend on the sign, so one loop per element size is enough.
 template <class F>
 Status run_bits(RunContext& c, F f) {
   const TensorView a = c.input(0), b = c.input(1);
@@ -47,15 +46,18 @@ Status infer_shift(InferContext& c) {
   const std::string& direction = c.get_string("direction");
   if (direction != "LEFT" && direction != "RIGHT")
     return invalid_model("attribute 'direction' is neither LEFT nor RIGHT").found(direction);
-  ORKNN_TRY(check_types(
-      c, [](DType t) { return is_unsigned_int(t) && t != DType::UInt4; }, "an unsigned integer type of at least 8 bits"));
-  return broadcast_inputs(c);
+  return infer_bits(c);
 }
+// A shift by a negative number, which is a large unsigned one here, leaves nothing but the sign too.
 Status run_shift(RunContext& c) {
   if (c.get_string("direction") == "LEFT")
     return run_bits(c,
                     []<class T>(T a, T b) { return b < sizeof(T) * 8 ? static_cast<T>(static_cast<uint64_t>(a) << b) : T{0}; });
-  return run_bits(c, []<class T>(T a, T b) { return b < sizeof(T) * 8 ? static_cast<T>(a >> b) : T{0}; });
+  if (is_unsigned_int(c.input(0).dtype))
+    return run_bits(c, []<class T>(T a, T b) { return b < sizeof(T) * 8 ? static_cast<T>(a >> b) : T{0}; });
+  return run_bits(c, []<class T>(T a, T b) {
+    return static_cast<T>(static_cast<std::make_signed_t<T>>(a) >> std::min<T>(b, sizeof(T) * 8 - 1));
+  });
 }
 }  // namespace
 
@@ -106,7 +108,7 @@ std::span<const OpDef> bits() {
        .quant = QuantRule::Integer,
        .pattern = Pattern::Broadcast},
       {.name = "BitShift",
-       .summary = "shifts bits; all gone from the width of the type on",
+       .summary = "shifts bits; from the width of the type on only the sign stays, to the right",
        .inputs = kTwo,
        .attributes = {required(attr_string("direction"))},
        .infer = infer_shift,

@@ -1,4 +1,4 @@
-// Conversion between element types: Cast, CastLike.
+// Other element types: Cast and CastLike convert values, BitCast keeps their bits.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -98,6 +98,24 @@ Status infer_cast_like(InferContext& c) {
   return {};
 }
 Status run_cast_like(RunContext& c) { return run_to(c, c.input(1).dtype); }
+
+Status infer_bit_cast(InferContext& c) {
+  ORKNN_TRY_ASSIGN(const DType to, target_type(c));
+  const auto is_whole = [](DType t) { return t != DType::Int4 && t != DType::UInt4; };  // fills its bytes
+  if (dtype_bytes(to) != dtype_bytes(c.dtype(0)) || !is_whole(to) || !is_whole(c.dtype(0)))
+    return invalid_model("the bits of a value fill a type of another width")
+        .expected(std::to_string(dtype_bytes(c.dtype(0))) + " bytes")
+        .found(std::string(dtype_name(to)));
+  c.set_output(0, to, c.input(0).shape);
+  return {};
+}
+Status run_bit_cast(RunContext& c) {
+  const TensorView x = c.input(0);
+  ORKNN_TRY_ASSIGN(const DType to, target_type(c));
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, to, x.dims));
+  std::memcpy(y.data, x.data, x.bytes());
+  return {};
+}
 }  // namespace
 
 std::span<const OpDef> cast() {
@@ -119,6 +137,15 @@ std::span<const OpDef> cast() {
        .infer = infer_cast_like,
        .run = run_cast_like,
        .widen_half = false,
+       .copied_input = copies_in_same_type},
+      {.name = "BitCast",
+       .summary = "the bits of the values as another type of the same width",
+       .inputs = {1, 1},
+       .attributes = {required(attr_int("to"))},
+       .infer = infer_bit_cast,
+       .run = run_bit_cast,
+       .widen_half = false,
+       .exact_inputs = input_slots({0}),
        .copied_input = copies_in_same_type},
   };
   return defs;
