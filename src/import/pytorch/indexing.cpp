@@ -4,6 +4,7 @@
 
 #include "import/lower/quantile.h"
 #include "import/pytorch/operators.h"
+#include "import/pytorch/views.h"
 
 namespace orknn::importer::pytorch {
 namespace {
@@ -94,11 +95,6 @@ std::vector<int64_t> indexed_first(const Index& index, int64_t rank) {
     if (std::ranges::find(index.axes, i) == index.axes.end()) permutation.push_back(i);
   return permutation;
 }
-std::vector<int64_t> inverse_of(const std::vector<int64_t>& permutation) {
-  std::vector<int64_t> inverse(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) inverse[permutation[i]] = static_cast<int64_t>(i);
-  return inverse;
-}
 
 Status unknown_mask() {
   return unsupported("the shape of the result depends on a mask that is only known when the network runs")
@@ -167,6 +163,15 @@ Result<TensorId> take(Call& c, TensorId x) {
   return c.gather(c.reshape(x, {-1}), index, 0);
 }
 
+// Elements of the tensor, counted from its first, replaced or added to.
+Result<TensorId> put(Call& c, TensorId x) {
+  ORKNN_TRY_ASSIGN(const TensorId index, c.as_index("index"));
+  const TensorId written =
+      c.emit("ScatterElements", {c.reshape(x, {-1}), c.reshape(index, {-1}), c.reshape(c.as("source", c.dtype()), {-1})},
+             {{"axis", int64_t{0}}, {"reduction", std::string(c.flag("accumulate") ? "add" : "none")}});
+  return c.reshape(written, c.dims());
+}
+
 // The axis and the index of operators that need an index of the tensor's rank.
 struct IndexAlong {
   int64_t axis;
@@ -231,21 +236,28 @@ double neutral_value(const std::string& reduction, DType t) {
   if (is_float(t)) return is_largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   return is_largest ? static_cast<double>(dtype_min(t)) : static_cast<double>(dtype_max(t));
 }
-Result<TensorId> scatter_reduce(Call& c) {
+Result<TensorId> scatter_reduced(Call& c, int64_t axis, TensorId index, TensorId source) {
   const DType t = c.dtype();
   const bool is_mean = c.text("reduce") == "mean", include_self = c.flag("include_self");
   ORKNN_TRY_ASSIGN(const std::string reduction, reduction_of(c));
+  const auto dims = c.dims_of(index);
+  if (!dims) return unsupported("the shape of the index is not known");
+  const auto onto = [&](TensorId target, TensorId values, const std::string& how) {
+    return c.emit("ScatterElements", {target, index, values}, {{"axis", axis}, {"reduction", how}});
+  };
   // Places that are written begin without their own value when that does not count.
   TensorId target = c.tensor("self");
-  if (!include_self) {
-    ORKNN_TRY_ASSIGN(target, scattered(c, target, c.scalar(neutral_value(reduction, t), t), "none"));
-  }
-  ORKNN_TRY_ASSIGN(const TensorId total, scattered(c, target, c.as("src", t), reduction));
+  if (!include_self) target = onto(target, c.full(*dims, neutral_value(reduction, t), t), "none");
+  const TensorId total = onto(target, source, reduction);
   if (!is_mean) return total;
-  if (!is_float(t)) return unsupported("the mean of integers is not supported by scatter_reduce");
-  const TensorId one = c.scalar(1, t);
-  ORKNN_TRY_ASSIGN(const TensorId counted, scattered(c, c.full(c.dims(), include_self ? 1 : 0, t), one, "add"));
-  return c.div(total, c.binary("Max", counted, one));
+  if (!is_float(t)) return unsupported("the mean of integers is not supported");
+  const TensorId counted = onto(c.full(c.dims(), include_self ? 1 : 0, t), c.full(*dims, 1, t), "add");
+  return c.div(total, c.binary("Max", counted, c.scalar(1, t)));
+}
+Result<TensorId> scatter_reduce(Call& c) {
+  ORKNN_TRY_ASSIGN(const IndexAlong a, index_along(c));
+  const Dims& dims = c.dims("src");
+  return scatter_reduced(c, a.axis, a.index, covered_part(c, c.as("src", c.dtype()), dims, c.dims("index"), dims.size()));
 }
 
 // Rows of an axis replaced or added to.
@@ -269,6 +281,16 @@ Result<TensorId> index_add(Call& c) {
   TensorId source = c.as("source", c.dtype());
   if (c.number("alpha") != 1) source = c.mul(source, c.as("alpha", c.dtype()));
   return index_write(c, source, true);
+}
+
+// Rows of an axis reduced with those of `source`.
+Result<TensorId> index_reduce(Call& c) {
+  if (c.rank() == 0) return unsupported("a tensor without axes has no rows");
+  ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
+  ORKNN_TRY_ASSIGN(const TensorId index, c.as_index("index"));
+  Dims along(static_cast<size_t>(c.rank()), 1);
+  along[axis] = ir::element_count(c.dims("index"));
+  return scatter_reduced(c, axis, c.expand(c.reshape(index, along), c.dims("source")), c.as("source", c.dtype()));
 }
 
 Result<TensorId> masked_select(Call& c, TensorId x, TensorId mask) {
@@ -396,6 +418,7 @@ std::span<const Row> indexing_rows() {
       {"_index_put_impl_(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False, bool unsafe=False)", index_put},
       {"index_select(Tensor self, int dim, Tensor index)", index_select},
       {"take(Tensor self, Tensor index)", take},
+      {"put(Tensor self, Tensor index, Tensor source, bool accumulate=False)", put},
       {"gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False)", gather},
       {"take_along_dim(Tensor self, Tensor index, int? dim=None)", take_along_dim},
       {"scatter(Tensor self, int dim, Tensor index, operand src, *, str? reduce=None)", scatter},
@@ -404,6 +427,7 @@ std::span<const Row> indexing_rows() {
       {"index_copy(Tensor self, int dim, Tensor index, Tensor source)", index_copy},
       {"index_fill(Tensor self, int dim, Tensor index, operand value)", index_fill},
       {"index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", index_add},
+      {"index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)", index_reduce},
       {"masked_select(Tensor self, Tensor mask)", masked_select},
       {"masked_scatter(Tensor self, Tensor mask, Tensor source)", masked_scatter},
       {"nonzero|argwhere(Tensor self)", nonzero},

@@ -8,7 +8,10 @@ using ir::TensorId;
 
 TensorId outer(Emitter& e, TensorId a, TensorId b) { return e.mul(e.reshape(a, {-1, 1}), e.reshape(b, {1, -1})); }
 TensorId dot(Emitter& e, TensorId a, TensorId b) { return e.reduce("ReduceSum", e.mul(a, b), {0}, false); }
-TensorId inner(Call& c, TensorId a, TensorId b) { return c.matmul(a, c.rank("other") < 2 ? b : c.swap_axes(b, -2, -1)); }
+TensorId inner(Call& c, TensorId a, TensorId b) {
+  if (c.rank() == 0 || c.rank("other") == 0) return c.mul(a, b);
+  return c.matmul(a, c.rank("other") < 2 ? b : c.swap_axes(b, -2, -1));
+}
 // Dot products along one axis.
 Result<TensorId> vecdot(Call& c) {
   ORKNN_TRY_ASSIGN(const TensorId product, promoted<"Mul">(c));

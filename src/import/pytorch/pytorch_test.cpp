@@ -62,6 +62,23 @@ TEST(ImportPytorch, WritesReachEveryAlias) {
   EXPECT_EQ(y[2], (Numbers{1, 2, 3, 4}));
 }
 
+TEST(ImportPytorch, WritesReachEveryAliasOfPickedElements) {
+  const auto y = run(
+      forward("    a = torch.clone(x)\n    v = torch.diagonal(a)\n    _0 = torch.fill_(torch.diagonal(a), 9)\n    _1 = "
+              "torch.mul_(torch.diagonal(a, 1), 2)\n    b = torch.clone(x)\n    _2 = torch.fill_(torch.unfold(b, 1, 1, 2), 7)\n"
+              "    _3 = torch.add_(torch.as_strided(b, [2], [3], 1), 1)\n    c = torch.clone(x)\n    _4 = "
+              "torch.fill_diagonal_(c, -1)\n    _5 = torch.put_(c, torch.tensor([5, 0]), torch.tensor([3., 4.]))\n"
+              "    z = torch.zeros([2])\n"
+              "    return (a, v, b, c, torch.diagonal_scatter(x, z, 1), torch.as_strided_scatter(x, z, [2], [4], 1))\n"),
+      {2, 3}, {1, 2, 3, -4, 5, 0.5});
+  EXPECT_EQ(y[0], (Numbers{9, 4, 3, -4, 9, 1}));
+  EXPECT_EQ(y[1], (Numbers{9, 9}));
+  EXPECT_EQ(y[2], (Numbers{7, 3, 7, 7, 6, 7}));
+  EXPECT_EQ(y[3], (Numbers{4, 2, 3, -4, -1, 3}));
+  EXPECT_EQ(y[4], (Numbers{1, 0, 3, -4, 5, 0}));
+  EXPECT_EQ(y[5], (Numbers{1, 0, 3, -4, 5, 0}));
+}
+
 TEST(ImportPytorch, ReshapeOfATransposedTensorIsACopy) {
   const auto y = run(
       forward("    y = torch.clone(x)\n    r = torch.reshape(torch.t(y), [-1])\n    _0 = torch.zero_(r)\n    return (y, r)\n"),
@@ -258,6 +275,57 @@ TEST(ImportPytorch, MatricesAndLosses) {
   expect_near(y[11], {0, 2.0 / 3, 2.0 / 3, 0});
 }
 
+TEST(ImportPytorch, LossesOfClassesAndPairs) {
+  const auto y = run(
+      forward(
+          "    t = torch.tensor([2, 0])\n    a = torch.select(x, 0, 0)\n    b = torch.select(x, 0, 1)\n    f = torch.flip(x, "
+          "[0])\n    return (torch.nll_loss_nd(x, t), torch.cross_entropy_loss(x, t), torch.cross_entropy_loss(x, t, None, 1, "
+          "-100, 0.3), torch.cross_entropy_loss(x, torch.tensor([2, -100]), None, 1, -100, 0.3),\n"
+          "      torch.cross_entropy_loss(x, torch.tensor([[.2, .3, .5], [1., 0., 0.]]), None, 0), torch.soft_margin_loss(x, "
+          "torch.ones([2, 3])), torch.margin_ranking_loss(a, b, torch.tensor([1., -1., 1.]), 7., 0),\n"
+          "      torch.hinge_embedding_loss(x, torch.tensor([[1., -1., 1.], [-1., 1., -1.]]), 1., 0), "
+          "torch.cosine_embedding_loss(x, f, torch.tensor([1., -1.]), -0.5, 0), torch.triplet_margin_loss(x, f, "
+          "torch.mul(x, 2), 1., 2., 1e-06, True, 0),\n"
+          "      torch.poisson_nll_loss(x, torch.tensor([[1., 2., 3.], [1., 2., 3.]]), True, True, 1e-08, 0), "
+          "torch.binary_cross_entropy_with_logits(x, torch.tensor([[1., 0., 1.], [0., 1., .5]]), None, torch.tensor([2., 3., "
+          ".5]), 0))\n"),
+      {2, 3}, {1, 2, 3, -4, 5, 0.5});
+  expect_near(y[0], {0.5});
+  expect_near(y[1], {4.709388});
+  expect_near(y[2], {4.184388});
+  expect_near(y[3], {0.707606});
+  expect_near(y[4], {1.107606, 9.011169});
+  expect_near(y[5], {0.831287});
+  expect_near(y[6], {2, 4, 4.5});
+  expect_near(y[7], {1, 0, 3, 5, 5, 0.5});
+  expect_near(y[8], {0.687906, 0.812094});
+  expect_near(y[9], {3.602633, 0.921672});
+  expect_near(y[10], {1.718282, 4.040863, 12.849619, 4.018316, 139.064972, 1.912803});
+  expect_near(y[11], {0.626523, 2.126928, 0.024294, 0.018150, 0.020146, 0.605558});
+}
+
+TEST(ImportPytorch, StatisticsAndReductionsOfRows) {
+  const auto y = run(
+      forward(
+          "    i = torch.tensor([1, 1])\n    j = torch.tensor([0, 0])\n"
+          "    return (torch.cov(x), torch.corrcoef(x), torch.trapezoid(x), torch.trapezoid(x, torch.tensor([0., 1., 3.])), "
+          "torch.cumulative_trapezoid(x, dx=2, dim=0), torch.histc(x, 4, -4, 4), torch.histc(x, 3), torch.pdist(torch.t(x)),\n"
+          "      torch.sum_to_size(x, [1, 3]), torch.index_reduce(x, 0, i, torch.mul(x, 2), \"mean\"), "
+          "torch.index_reduce(x, 1, j, torch.slice(x, 1, 0, 2), \"amax\", include_self=False))\n"),
+      {2, 3}, {1, 2, 3, -4, 5, 0.5});
+  expect_near(y[0], {1, 2.25, 2.25, 20.25});
+  expect_near(y[1], {1, 0.5, 0.5, 1});
+  expect_near(y[2], {4, 3.25});
+  expect_near(y[3], {6.5, 6});
+  expect_near(y[4], {-3, 7, 3.5});
+  expect_near(y[5], {1, 0, 2, 2});  // 5 lies outside
+  expect_near(y[6], {1, 2, 3});
+  expect_near(y[7], {9.055386, 4.924429, 4.609772});
+  expect_near(y[8], {-3, 7, 3.5});
+  expect_near(y[9], {1, 2, 3, -10.0 / 3, 19.0 / 3, 2.5});
+  expect_near(y[10], {2, 2, 3, 5, 5, 0.5});
+}
+
 TEST(ImportPytorch, GammaFunctionsAndQuantiles) {
   const auto y =
       run(forward("    q = torch.quantile(x, 0.5)\n    r = torch.quantile(x, torch.tensor([0., 0.4]), 1, True)\n    s = "
@@ -432,6 +500,11 @@ TEST(ImportPytorch, RefusalsSayWhatAndWhere) {
        forward("    return self.w\n", {{"w", pickle::tensor("FloatStorage", "0", 2, 0, {1 << 30, 1 << 30}, {0, 0})}}, data)
            .bytes(),
        "too large"},
+      {"view with elements twice",
+       forward("    y = torch.clone(x)\n    _0 = torch.fill_(torch.as_strided(y, [2, 2], [0, 1]), 1)\n    return y\n").bytes(),
+       "writing into this kind of view"},
+      {"offset into another storage", forward("    return torch.as_strided(torch.slice(x, 0, 1, 2), [1], [1], 1)\n").bytes(),
+       "a part of another tensor"},
       {"endless loop", forward("    while True:\n      pass\n    return x\n").bytes(), "runs too long"},
       {"endless calls", forward("    return (self).forward(x, )\n").bytes(), "nested too deeply"},
       {"deep source", forward("    return " + std::string(5000, '(') + "x" + std::string(5000, ')') + "\n").bytes(),

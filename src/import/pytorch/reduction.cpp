@@ -1,4 +1,6 @@
 // Sums, extremes, norms and running values along axes.
+#include "import/pytorch/reduction.h"
+
 #include <cmath>
 #include <numeric>
 
@@ -10,11 +12,6 @@ namespace orknn::importer::pytorch {
 namespace {
 using ir::TensorId;
 
-// The axes of a reduction and whether they stay.
-struct Along {
-  std::vector<int64_t> axes;
-  bool keep = false;
-};
 // Those of arguments `dim` and `keepdim`; all axes without any.
 Result<Along> along(Call& c) {
   ORKNN_TRY_ASSIGN(auto axes, c.axes());
@@ -199,15 +196,6 @@ Result<std::vector<TensorId>> deviation_and_mean(Call& c, TensorId x) {
 }
 
 // --- norms
-TensorId norm(Call& c, TensorId x, double p, const Along& a) {
-  if (a.axes.empty()) return c.unary("Abs", x);
-  if (p == 2) return reduced(c, "ReduceL2", x, a);
-  if (p == 1) return reduced(c, "ReduceL1", x, a);
-  const TensorId size = c.unary("Abs", x);
-  if (std::isinf(p)) return reduced(c, p > 0 ? "ReduceMax" : "ReduceMin", size, a);
-  if (p == 0) return reduced(c, "ReduceSum", c.cast(c.cast(x, DType::Bool), c.dtype_of(x)), a);
-  return c.with_scalar("Pow", reduced(c, "ReduceSum", c.with_scalar("Pow", size, p), a), 1 / p);
-}
 Result<TensorId> norm_input(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const DType t, c.dtype_argument(is_float(c.dtype()) ? c.dtype() : DType::Float32));
   return c.cast(x, t);
@@ -331,9 +319,118 @@ Result<TensorId> diff(Call& c, TensorId x) {
   return x;
 }
 
+// --- statistics
+// The covariance of the rows of a matrix, whose columns are observations.
+Result<TensorId> covariance(Call& c, TensorId x, double correction) {
+  if (c.rank() > 2) return unsupported("the covariance needs a matrix").found(ir::to_string(c.dims()));
+  x = c.reshape(c.as_float(x), {c.rank() == 2 ? c.dims()[0] : 1, c.rank() == 0 ? 1 : c.dims().back()});
+  const double count = static_cast<double>(c.rank() == 0 ? 1 : c.dims().back());
+  const TensorId centred = c.sub(x, c.reduce("ReduceMean", x, {1}, true));
+  const TensorId products = c.div(c.matmul(centred, c.transpose(centred, {1, 0})), std::max(count - correction, 0.));
+  return c.rank() == 2 ? products : c.reshape(products, {});
+}
+Result<TensorId> cov(Call& c, TensorId x) {
+  if (c.has("fweights") || c.has("aweights")) return unsupported("weights of observations are not supported");
+  return covariance(c, x, static_cast<double>(c.integer("correction")));
+}
+Result<TensorId> corrcoef(Call& c, TensorId x) {
+  ORKNN_TRY_ASSIGN(const TensorId products, covariance(c, x, 1));
+  if (c.rank() < 2) return c.div(products, products);
+  const int64_t rows = c.dims()[0];
+  ORKNN_TRY_ASSIGN(const auto diagonal, diagonal_positions(rows, rows, 0));
+  const TensorId deviation = c.unary("Sqrt", c.gather(c.reshape(products, {-1}), c.add_ints("diagonal", diagonal), 0));
+  const TensorId quotient = c.div(c.div(products, c.unsqueeze(deviation, {1})), c.unsqueeze(deviation, {0}));
+  return c.clip(quotient, -1, 1);
+}
+// Areas between neighbouring values; `x` states where they lie, otherwise they are `dx` apart.
+Result<TensorId> trapezoids(Call& c, TensorId y) {
+  ORKNN_TRY_ASSIGN(const int64_t axis, c.real_axis("cannot be integrated"));
+  y = c.as_float(y);
+  const int64_t count = c.dims()[axis];
+  const TensorId sums = c.add(c.slice(y, axis, 1, count), c.slice(y, axis, 0, count - 1));
+  if (!c.has("x")) return c.mul(sums, c.number_or("dx", 1) / 2);
+  TensorId x = c.as_float(c.tensor("x"));
+  const int64_t along = c.rank("x") == 1 ? 0 : c.rank("x") - c.rank() + axis;
+  if (along < 0 || c.dims("x")[along] != count) return unsupported("the places do not fit the values");
+  x = c.sub(c.slice(x, along, 1, count), c.slice(x, along, 0, count - 1));
+  if (c.rank("x") == 1 && c.rank() > 1) {
+    ir::Dims wide(static_cast<size_t>(c.rank()), 1);
+    wide[static_cast<size_t>(axis)] = count - 1;
+    x = c.reshape(x, wide);
+  }
+  return c.mul(c.mul(sums, x), 0.5);
+}
+Result<TensorId> trapezoid(Call& c, TensorId y) {
+  ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
+  ORKNN_TRY_ASSIGN(const TensorId areas, trapezoids(c, y));
+  return c.reduce("ReduceSum", areas, {axis}, false);
+}
+Result<TensorId> cumulative_trapezoid(Call& c, TensorId y) {
+  ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
+  ORKNN_TRY_ASSIGN(const TensorId areas, trapezoids(c, y));
+  return c.binary("CumSum", areas, c.add_int_scalar("axis", axis));
+}
+// How many values lie in each of `bins` ranges between `min` and `max`, or those of the values where both are the same.
+Result<TensorId> histc(Call& c, TensorId x) {
+  const int64_t bins = c.integer("bins");
+  if (bins < 1 || bins > (int64_t{1} << 24))
+    return unsupported("this number of bins is not supported").found(std::to_string(bins));
+  x = c.reshape(c.as_float(x), {-1});
+  const double least = c.number("min"), most = c.number("max");
+  TensorId low = c.scalar_like(x, least), high = c.scalar_like(x, most);
+  if (least == most) {
+    low = c.reduce("ReduceMin", x, {0}, false), high = c.reduce("ReduceMax", x, {0}, false);
+    const TensorId is_flat = c.binary("Equal", low, high);
+    low = c.where(is_flat, c.sub(low, 1), low), high = c.where(is_flat, c.add(high, 1), high);
+  }
+  const TensorId place = c.div(c.mul(c.sub(x, low), static_cast<double>(bins)), c.sub(high, low));
+  const TensorId within = c.binary("And", c.binary("GreaterOrEqual", x, low), c.binary("LessOrEqual", x, high));
+  // The last bin holds its upper end too; values outside fall into one more that is left out.
+  const TensorId bin = c.cast(c.clip(c.unary("Floor", place), 0, static_cast<double>(bins - 1)), DType::Int64);
+  const TensorId index = c.where(within, bin, c.int_scalar(bins));
+  const TensorId counts = c.emit("ScatterElements", {c.full(ir::Dims{bins + 1}, 0, c.dtype_of(x)), index, c.full_like(x, 1)},
+                                 {{"axis", int64_t{0}}, {"reduction", std::string("add")}});
+  return c.slice(counts, 0, 0, bins);
+}
+// Distances between each pair of rows, the first with the second, the first with the third and so on.
+Result<TensorId> pdist(Call& c, TensorId x) {
+  if (c.rank() != 2) return invalid_model("pdist needs a matrix").found(ir::to_string(c.dims()));
+  const int64_t rows = c.dims()[0];
+  if (rows > 4096) return unsupported("pdist of more than 4096 rows is not supported").found(std::to_string(rows));
+  std::vector<int64_t> first, second;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = i + 1; k < rows; ++k) {
+      first.push_back(i);
+      second.push_back(k);
+    }
+  x = c.as_float(x);
+  const TensorId difference = c.sub(c.gather(x, c.add_ints("first", first), 0), c.gather(x, c.add_ints("second", second), 0));
+  return norm(c, difference, c.number("p"), {{1}, false});
+}
+// Summed over the axes that a broadcast from `size` would repeat.
+Result<TensorId> sum_to_size(Call& c, TensorId x) {
+  const ir::Dims size = c.ints("size");
+  const int64_t more = c.rank() - static_cast<int64_t>(size.size());
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < c.rank(); ++i)
+    if (i < more || (size[i - more] == 1 && c.dims()[i] != 1)) axes.push_back(i);
+  if (more < 0) return invalid_model("a sum has no more axes than its operand").found(ir::to_string(size));
+  return c.reshape(c.reduce("ReduceSum", x, axes, true), size);
+}
+
 #define ORKNN_CORRECTED "(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)"
 #define ORKNN_UNBIASED "(Tensor self, int[]? dim, bool unbiased=True, bool keepdim=False)"
 }  // namespace
+
+TensorId norm(Call& c, TensorId x, double p, const Along& a) {
+  if (a.axes.empty()) return c.unary("Abs", x);
+  if (p == 2) return reduced(c, "ReduceL2", x, a);
+  if (p == 1) return reduced(c, "ReduceL1", x, a);
+  const TensorId size = c.unary("Abs", x);
+  if (std::isinf(p)) return reduced(c, p > 0 ? "ReduceMax" : "ReduceMin", size, a);
+  if (p == 0) return reduced(c, "ReduceSum", c.cast(c.cast(x, DType::Bool), c.dtype_of(x)), a);
+  return c.with_scalar("Pow", reduced(c, "ReduceSum", c.with_scalar("Pow", size, p), a), 1 / p);
+}
 
 std::span<const Row> reduction_rows() {
   static const Row rows[] = {
@@ -395,6 +492,15 @@ std::span<const Row> reduction_rows() {
       {"logcumsumexp(Tensor self, int dim)", logcumsumexp},
       {"cummax(Tensor self, int dim)", running_extreme<"Max">},
       {"cummin(Tensor self, int dim)", running_extreme<"Min">},
+      {"cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None)", cov},
+      {"corrcoef(Tensor self)", corrcoef},
+      {"trapezoid|trapz(Tensor self, Tensor x, *, int dim=-1, any dx=None)", trapezoid},
+      {"trapezoid|trapz(Tensor self, *, Scalar dx=1, int dim=-1, any x=None)", trapezoid},
+      {"cumulative_trapezoid(Tensor self, Tensor x, *, int dim=-1, any dx=None)", cumulative_trapezoid},
+      {"cumulative_trapezoid(Tensor self, *, Scalar dx=1, int dim=-1, any x=None)", cumulative_trapezoid},
+      {"histc(Tensor self, int bins=100, *, Scalar min=0, Scalar max=0)", histc},
+      {"pdist(Tensor self, float p=2.)", pdist},
+      {"sum_to_size(Tensor self, int[] size)", sum_to_size},
       {"diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None)", diff},
   };
   return rows;

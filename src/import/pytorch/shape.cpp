@@ -234,7 +234,7 @@ Result<Value> broadcast_tensors(Call& c) {
 }
 
 // Overlapping windows of one axis, as a new last axis.
-Result<TensorId> unfold(Call& c, TensorId x) {
+Result<Value> unfold(Call& c) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis("dimension"));
   const int64_t size = c.integer("size"), step = c.integer("step"), extent = c.rank() == 0 ? 1 : c.dims()[axis];
   if (size < 0 || size > extent || step < 1)
@@ -244,38 +244,68 @@ Result<TensorId> unfold(Call& c, TensorId x) {
   std::vector<int64_t> positions;
   for (int64_t i = 0; i < count; ++i)
     for (int64_t k = 0; k < size; ++k) positions.push_back(i * step + k);
-  const TensorId index = c.add_constant("windows", ir::TensorData::from<int64_t>({count, size}, positions));
+  Dims shape = c.dims(), strides = c.handle().strides;
+  if (shape.empty()) shape = strides = {1};
+  strides.insert(strides.begin() + axis + 1, strides[axis]);
+  strides[axis] = stride_times(strides[axis], step);
+  ORKNN_TRY_ASSIGN(auto permutation, Emitter::axes_of({}, c.rank()));
+  ORKNN_TRY_ASSIGN(
+      const Value windows,
+      view_picked(c, c.handle(), {std::move(permutation), shape, axis, ir::TensorData::from<int64_t>({count, size}, positions)},
+                  std::move(strides)));
+  if (c.rank() == 0) return view_reshaped(c, windows.tensor(), {size});
   // The window axis follows the axis it came from; it belongs after all others.
-  const TensorId windows = c.gather(c.rank() == 0 ? c.reshape(x, {1}) : x, index, axis);
-  ORKNN_TRY_ASSIGN(auto permutation, Emitter::axes_of({}, std::max<int64_t>(c.rank(), 1) + 1));
-  std::rotate(permutation.begin() + axis + 1, permutation.begin() + axis + 2, permutation.end());
-  return c.transpose(windows, permutation);
+  ORKNN_TRY_ASSIGN(auto order, Emitter::axes_of({}, static_cast<int64_t>(shape.size()) + 1));
+  std::rotate(order.begin() + axis + 1, order.begin() + axis + 2, order.end());
+  return view_permuted(c, windows.tensor(), std::move(order));
 }
-Result<TensorId> diagonal(Call& c, TensorId x) {
+Result<Value> diagonal(Call& c) {
   ORKNN_TRY_ASSIGN(const int64_t first, c.axis("dim1"));
   ORKNN_TRY_ASSIGN(const int64_t second, c.axis("dim2"));
   if (c.rank() < 2 || first == second) return invalid_model("a diagonal needs two axes");
   const int64_t offset = c.integer("offset"), rows = c.dims()[first], columns = c.dims()[second];
   if (offset < -rows || offset > columns) return unsupported("the diagonal lies outside of the matrix");
   // Both axes go to the end and become one, of which the diagonal is every (columns + 1)-th element.
+  const Dims& old = c.handle().strides;
   std::vector<int64_t> permutation;
-  Dims shape;
+  Dims shape, strides;
   for (int64_t i = 0; i < c.rank(); ++i) {
     if (i == first || i == second) continue;
     permutation.push_back(i);
     shape.push_back(c.dims()[i]);
+    strides.push_back(old[i]);
   }
   shape.push_back(rows * columns);
+  strides.push_back(stride_sum(old[first], old[second]));
   permutation.insert(permutation.end(), {first, second});
   ORKNN_TRY_ASSIGN(const auto positions, diagonal_positions(rows, columns, offset));
-  return c.gather(c.reshape(c.transpose(x, permutation), shape), c.add_ints("diagonal", positions), c.rank() - 2);
+  return view_picked(c, c.handle(),
+                     {std::move(permutation), shape, c.rank() - 2,
+                      ir::TensorData::from<int64_t>({static_cast<int64_t>(positions.size())}, positions)},
+                     std::move(strides));
 }
-Result<TensorId> as_strided(Call& c, TensorId x) {
+
+// Elements of the whole tensor, counted from its first.
+Result<Value> view_of_elements(Call& c, const Dims& dims, const std::vector<int64_t>& positions, Dims strides) {
+  ORKNN_TRY_ASSIGN(auto permutation, Emitter::axes_of({}, c.rank()));
+  return view_picked(c, c.handle(),
+                     {std::move(permutation), {count_of_self(c)}, 0, ir::TensorData::from<int64_t>(dims, positions)},
+                     std::move(strides));
+}
+// Whether the tensor begins where its storage does, from which offsets are counted.
+bool begins_storage(const TensorValue& t) {
+  const TensorValue* root = &t;
+  while (root->parent) root = root->parent;
+  return root->storage_offset == 0 && ir::element_count(root->dims) == ir::element_count(t.dims);
+}
+Result<Value> as_strided(Call& c) {
   const Dims dims = c.ints("size"), strides = c.ints("stride");
   const int64_t offset = c.integer_or("offset", 0);
   if (dims.size() != strides.size()) return invalid_model("as_strided needs one stride per axis");
   if (!is_contiguous(c.dims(), c.handle().strides))
     return unsupported("as_strided of a tensor that is not contiguous is not supported");
+  if (c.has("offset") && !begins_storage(c.handle()))
+    return unsupported("as_strided with an offset is not supported for a part of another tensor");
   for (size_t i = 0; i < dims.size(); ++i)
     if (dims[i] < 0 || strides[i] < 0 || strides[i] > (int64_t{1} << 34))
       return invalid_model("as_strided has impossible extents");
@@ -291,7 +321,22 @@ Result<TensorId> as_strided(Call& c, TensorId x) {
     if (at >= count_of_self(c)) return invalid_model("as_strided reads beyond the end of its tensor");
     positions.push_back(at);
   }
-  return c.gather(c.reshape(x, {-1}), c.add_constant("positions", ir::TensorData::from<int64_t>(dims, positions)), 0);
+  return view_of_elements(c, dims, positions, strides);
+}
+Result<Value> write_diagonal(Call& c) {
+  const Dims& dims = c.dims();
+  if (dims.size() < 2 || (dims.size() > 2 && !std::ranges::all_of(dims, [&](int64_t d) { return d == dims[0]; })))
+    return invalid_model("fill_diagonal_ needs two axes, or more of the same extent").found(ir::to_string(dims));
+  const Dims dense = ir::strides_of(dims);
+  const int64_t step = std::accumulate(dense.begin(), dense.end(), int64_t{0});
+  const bool goes_on = c.flag("wrap") && dims.size() == 2;
+  const int64_t count = goes_on ? (count_of_self(c) + step - 1) / step : *std::ranges::min_element(dims);
+  if (count > (int64_t{1} << 24)) return unsupported("the diagonal is too long");
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < count; ++i) positions.push_back(i * step);
+  ORKNN_TRY_ASSIGN(const Value part, view_of_elements(c, {count}, positions, {step}));
+  ORKNN_TRY(c.write(part.tensor(), c.as("value", c.dtype())));
+  return c.value("self");
 }
 
 // --- copies and types
@@ -415,6 +460,9 @@ std::span<const Row> shape_rows() {
       {"diagonal|diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1)", diagonal},
       {"linalg_diagonal(Tensor self, *, int offset=0, int dim1=-2, int dim2=-1)", diagonal},
       {"as_strided|as_strided_copy(Tensor self, int[] size, int[] stride, int? offset=None)", as_strided},
+      {"as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? offset=None)", scattered_view<as_strided>},
+      {"diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1)", scattered_view<diagonal>},
+      {"fill_diagonal_(Tensor self, operand value, bool wrap=False)", write_diagonal},
       {"alias|alias_copy|detach|detach_|detach_copy|lift_fresh|lift|resolve_conj|resolve_neg|conj|conj_physical|real|positive|"
        "cpu|cuda|"
        "numpy(Tensor self)",

@@ -1,14 +1,12 @@
 #include "import/pytorch/views.h"
 
 #include <numeric>
+#include <set>
 
 namespace orknn::importer::pytorch {
 using namespace ir;
 
 namespace {
-// Strides of a hostile file may be anything: products wrap around instead of being undefined.
-int64_t times(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
-
 // Strides under which a strided tensor can be seen in another shape without copying, if there are any: both shapes are cut
 // into the same runs of axes, and within a run the old axes must be dense.
 std::optional<Dims> reshaped_strides(const Dims& dims, const Dims& strides, const Dims& wanted) {
@@ -18,10 +16,10 @@ std::optional<Dims> reshaped_strides(const Dims& dims, const Dims& strides, cons
   int64_t base = strides.empty() ? 1 : strides.back(), old_run = 1, new_run = 1;
   for (size_t axis = dims.size(); axis-- > 0;) {
     old_run *= dims[axis];
-    const bool run_ends = axis == 0 || (dims[axis - 1] != 1 && strides[axis - 1] != times(old_run, base));
+    const bool run_ends = axis == 0 || (dims[axis - 1] != 1 && strides[axis - 1] != stride_times(old_run, base));
     if (!run_ends) continue;
     while (next > 0 && (new_run < old_run || wanted[next - 1] == 1)) {
-      result[next - 1] = times(new_run, base);
+      result[next - 1] = stride_times(new_run, base);
       new_run *= wanted[--next];
     }
     if (new_run != old_run) return std::nullopt;
@@ -34,6 +32,14 @@ std::optional<Dims> reshaped_strides(const Dims& dims, const Dims& strides, cons
 TensorId slice_of(Emitter& e, TensorId x, int64_t axis, int64_t start, int64_t end, int64_t step) {
   return e.emit("Slice", {x, e.add_ints("start", {start}), e.add_ints("end", {end}), e.add_ints("axis", {axis}),
                           e.add_ints("step", {step})});
+}
+
+// Each position of the axis takes the new element or keeps the old one.
+TensorId replace_at(Emitter& e, TensorId base, TensorId value, int64_t axis, std::span<const int64_t> positions, int64_t extent) {
+  std::vector<int64_t> source(static_cast<size_t>(extent));
+  std::iota(source.begin(), source.end(), int64_t{0});
+  for (size_t i = 0; i < positions.size(); ++i) source[static_cast<size_t>(positions[i])] = extent + static_cast<int64_t>(i);
+  return e.gather(e.emit("Concat", {base, value}, {{"axis", axis}}), e.add_ints("source", source), axis);
 }
 }  // namespace
 
@@ -68,16 +74,23 @@ Result<Value> view_reshaped(Call& c, TensorValue& parent, Dims dims) {
       [back = parent.dims](Emitter& e, TensorId, TensorId value) { return e.reshape(value, back); });
 }
 
+int64_t stride_times(int64_t stride, int64_t count) {
+  return static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(count));
+}
+int64_t stride_sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+
+std::vector<int64_t> inverse_of(const std::vector<int64_t>& permutation) {
+  std::vector<int64_t> inverse(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  return inverse;
+}
+
 Result<Value> view_permuted(Call& c, TensorValue& parent, std::vector<int64_t> permutation) {
   Dims strides;
-  std::vector<int64_t> inverse(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) {
-    strides.push_back(parent.strides[static_cast<size_t>(permutation[i])]);
-    inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
-  }
+  for (int64_t axis : permutation) strides.push_back(parent.strides[static_cast<size_t>(axis)]);
   return c.view(
       parent, std::move(strides), [permutation](Emitter& e, TensorId x) { return e.transpose(x, permutation); },
-      [inverse](Emitter& e, TensorId, TensorId value) { return e.transpose(value, inverse); });
+      [inverse = inverse_of(permutation)](Emitter& e, TensorId, TensorId value) { return e.transpose(value, inverse); });
 }
 
 TensorId replace_slice(Emitter& e, TensorId base, TensorId value, int64_t axis, int64_t start, int64_t count, int64_t step,
@@ -91,17 +104,36 @@ TensorId replace_slice(Emitter& e, TensorId base, TensorId value, int64_t axis, 
     if (start + count < extent) parts.push_back(slice_of(e, base, axis, start + count, extent, 1));
     return e.emit("Concat", std::move(parts), {{"axis", axis}});
   }
-  // Each position of the axis takes the new element or keeps the old one.
-  std::vector<int64_t> source(static_cast<size_t>(extent));
-  std::iota(source.begin(), source.end(), int64_t{0});
-  for (int64_t i = 0; i < count; ++i) source[static_cast<size_t>(start + i * step)] = extent + i;
-  return e.emit("Gather", {e.emit("Concat", {base, value}, {{"axis", axis}}), e.add_ints("source", source)}, {{"axis", axis}});
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < count; ++i) positions.push_back(start + i * step);
+  return replace_at(e, base, value, axis, positions, extent);
+}
+
+Result<Value> view_picked(Call& c, TensorValue& parent, Picked picked, Dims strides) {
+  Dims permuted;
+  for (int64_t axis : picked.permutation) permuted.push_back(parent.dims[static_cast<size_t>(axis)]);
+  const auto arranged = [picked](Emitter& e, TensorId x) { return e.reshape(e.transpose(x, picked.permutation), picked.shape); };
+  const std::vector<int64_t> positions = to_ints(picked.positions.view());
+  TensorValue::Write write;
+  if (std::set<int64_t>(positions.begin(), positions.end()).size() == positions.size())
+    write = [=](Emitter& e, TensorId base, TensorId value) {
+      Dims row = picked.shape;
+      const int64_t extent = std::exchange(row[static_cast<size_t>(picked.axis)], static_cast<int64_t>(positions.size()));
+      const TensorId whole = replace_at(e, arranged(e, base), e.reshape(value, row), picked.axis, positions, extent);
+      return e.transpose(e.reshape(whole, permuted), inverse_of(picked.permutation));
+    };
+  return c.view(
+      parent, std::move(strides),
+      [=](Emitter& e, TensorId x) {
+        return e.gather(arranged(e, x), e.add_constant("positions", picked.positions), picked.axis);
+      },
+      std::move(write));
 }
 
 Result<Value> view_sliced(Call& c, TensorValue& parent, size_t axis, int64_t start, int64_t count, int64_t step) {
   const int64_t extent = parent.dims[axis], a = static_cast<int64_t>(axis);
   Dims strides = parent.strides;
-  strides[axis] = times(strides[axis], step);
+  strides[axis] = stride_times(strides[axis], step);
   if (count == extent && step == 1) {
     return c.view(
         parent, std::move(strides), [](Emitter&, TensorId x) { return x; },
@@ -162,7 +194,7 @@ Result<Value> view_expanded(Call& c, TensorValue& parent, Dims dims) {
 Result<Value> view_unsqueezed(Call& c, TensorValue& parent, size_t axis) {
   Dims dims = parent.dims, strides = parent.strides;
   const auto at = static_cast<ptrdiff_t>(axis);
-  strides.insert(strides.begin() + at, axis < dims.size() ? times(strides[axis], std::max<int64_t>(dims[axis], 1)) : 1);
+  strides.insert(strides.begin() + at, axis < dims.size() ? stride_times(strides[axis], std::max<int64_t>(dims[axis], 1)) : 1);
   dims.insert(dims.begin() + at, 1);
   return c.view(
       parent, std::move(strides), [dims](Emitter& e, TensorId x) { return e.reshape(x, dims); },
