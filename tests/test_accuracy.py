@@ -312,6 +312,31 @@ def test_auto_hybrid_keeps_what_is_faster_in_integers(folder, make_onnx, capfd):
     assert "[exDataConvert]" in table and float(rows_of(table)["y"][0]) > 0.98
 
 
+def test_auto_hybrid_holds_results_beyond_the_samples(folder, make_onnx):
+    """Pixels of random signs cancel each other out in the samples; of one sign, they add up to three times as much."""
+    rng = np.random.default_rng(3)
+    model = make_onnx(
+        [("Conv", ["x", "w"], ["y"], {})],
+        {"x": ("float32", [1, 64, 8, 8])},
+        {"y": ("float32", [1, 2, 8, 8])},
+        {"w": np.stack([np.ones((64, 1, 1)), np.linspace(0.5, 1, 64).reshape(64, 1, 1)]).astype(np.float32)},
+    )
+    for i in range(6):
+        np.save(f"{i}.npy", rng.uniform(-1, 1, (1, 64, 8, 8)).astype(np.float32))
+    pathlib.Path("list.txt").write_text("".join(f"{i}.npy\n" for i in range(6)))
+    x = rng.uniform(0.2, 1, (1, 64, 8, 8)).astype(np.float32)
+    x[..., :4] *= 0.1  # an output of one value everywhere would keep its cosine when it is clipped
+    wanted = np.stack([x.sum(1), (x * np.linspace(0.5, 1, 64).reshape(1, 64, 1, 1)).sum(1)], 1)
+
+    def cosine(**options):
+        rknn = loaded(model, auto_hybrid_cos_thresh=0.999)
+        assert rknn.build(do_quantization=True, dataset="list.txt", **options) == 0 and rknn.init_runtime() == 0
+        got = rknn.inference([x], data_format="nchw")[0]
+        return (got * wanted).sum() / np.linalg.norm(got) / np.linalg.norm(wanted)
+
+    assert cosine() < 0.999 <= cosine(auto_hybrid=True)
+
+
 def test_auto_hybrid_uses_int16_where_the_chip_has_no_float(folder, spread_model, noise, capfd):
     x = np.load("3.npy")
     results = []

@@ -66,38 +66,56 @@ std::optional<QuantParams> ParameterChoice::own_parameters(TensorId t, std::stri
   const Statistics* statistics = seen(t);
   if (!statistics) return std::nullopt;
   // What leaves the network is not clipped: the rare large value may be the one that counts.
-  const Algorithm algorithm = leaves_[index_of(t)] ? Algorithm::Normal : options_.algorithm;
+  const Algorithm algorithm = leaves(t) ? Algorithm::Normal : options_.algorithm;
   const NumberFormat& format = format_of(options_, tensor.name);
   const Range range = calibration_.range(tensor.name, *statistics, algorithm, format.bits());
-  // 16 bits have some to spare for values that the samples do not show, which cost most where they leave the network.
-  const bool spare = format.bits() > 8 && !format.power_of_two && !graph_.is_input(t);
-  const double room = !spare ? 1 : leaves_[index_of(t)] ? 4 : 2;
-  return parameters({room * range.low, room * range.high});
+  return parameters(graph_.is_input(t) ? range : with_room(range, format, leaves_[index_of(t)]));
+}
+
+// For values that the samples do not show, which cost most where they leave the network. 16 bits have some to spare.
+Range ParameterChoice::with_room(Range range, const NumberFormat& format, Leaves leaves) const {
+  const auto times = [&](double room) { return Range{room * range.low, room * range.high}; };
+  if (format.bits() > 8) return format.power_of_two ? range : times(leaves == Leaves::Not ? 2 : 4);
+  if (leaves == Leaves::Copied) return times(options_.output_room);
+  if (leaves == Leaves::ThroughSigmoid && options_.output_room > 1) {
+    // As many times the score; what lies below the range has none to speak of.
+    constexpr double kSure = 0.98;
+    const double score = std::min(kSure, options_.output_room / (1 + std::exp(-range.high)));
+    range.high = std::max(range.high, std::log(score / (1 - score)));
+  }
+  return range;
 }
 
 // [0, 1] by its function, but scores that stay below on all samples would live in a part of the 255 steps. What leaves the
-// network keeps a tenth above the largest score seen (the values before the function have no more room either); inside, the
-// range is halved at most so far that twice the largest one fits.
+// network keeps a tenth above the largest score seen (the values before the function have no more room either), or the room that
+// outputs are given; inside, the range is halved at most so far that twice the largest one fits.
 double ParameterChoice::unit_range(TensorId t) const {
   const auto it = calibration_.statistics.find(graph_.tensor(t).name);
   if (it == calibration_.statistics.end() || !(it->second.max() > 0)) return 1;
   const double largest = it->second.max();
-  if (leaves_[index_of(t)]) return std::min(1.0, 1.1 * largest);
+  if (leaves(t)) return std::min(1.0, std::max(1.1, options_.output_room) * largest);
   double high = 1;
   while (largest * 4 <= high) high /= 2;
   return high;
 }
 
 void ParameterChoice::find_what_leaves() {
-  leaves_.assign(graph_.tensor_count(), 0);
-  mark(leaves_, graph_.outputs());
+  leaves_.assign(graph_.tensor_count(), Leaves::Not);
+  for (TensorId t : graph_.outputs())
+    if (t) leaves_[index_of(t)] = Leaves::Copied;
   carried_out_ = tensors_carried_out(graph_, forms_);
   const std::vector<NodeId>& order = graph_.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& n = graph_.node(*it);
     const Form f = forms_[*it].form;
-    if (!n.tail.empty() || !(f == Form::Move || f == Form::Concat || f == Form::Softmax || n.op == "Sigmoid")) continue;
-    if (any_of(leaves_, n.outputs)) mark(leaves_, n.inputs);
+    const bool copied = f == Form::Move || f == Form::Concat;
+    if (!n.tail.empty() || !(copied || f == Form::Softmax || n.op == "Sigmoid")) continue;
+    for (TensorId out : n.outputs) {
+      if (!out || !leaves(out)) continue;
+      const Leaves how = copied ? leaves_[index_of(out)] : f == Form::Softmax ? Leaves::ThroughSoftmax : Leaves::ThroughSigmoid;
+      for (TensorId in : n.inputs)
+        if (in) leaves_[index_of(in)] = std::max(leaves_[index_of(in)], how);
+    }
   }
 }
 

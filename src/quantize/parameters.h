@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ir/index_of.h"
 #include "quantize/plan.h"
 #include "quantize/quantize.h"
 
@@ -35,6 +36,10 @@ class ParameterChoice {
   ir::QuantParams parameters(Range range) const;
   std::optional<ir::QuantParams> own_parameters(ir::TensorId t, std::string_view last_op) const;
   double unit_range(ir::TensorId t) const;
+  // How values leave the network, if nothing else happens to them up to an output; the later ones where several are true.
+  enum class Leaves : char { Not, ThroughSoftmax, ThroughSigmoid, Copied };
+  bool leaves(ir::TensorId t) const { return leaves_[ir::index_of(t)] != Leaves::Not; }
+  Range with_room(Range range, const NumberFormat& format, Leaves leaves) const;
   const Statistics* seen(ir::TensorId t) const;
   bool has_parameters(ir::TensorId t) const { return plan_.parameters(t).has_value(); }
 
@@ -59,7 +64,7 @@ class ParameterChoice {
   const QuantizeOptions& options_;
   Plan& plan_;
   // By tensor:
-  std::vector<char> leaves_;       // nothing but copies, sigmoids and softmaxes up to an output
+  std::vector<Leaves> leaves_;
   std::vector<char> carried_out_;  // its values stay beside those they stand beside up to an output
   std::vector<char> logarithm_;    // its values end in a logarithm
   std::vector<char> mixed_;        // holds small values beside much larger ones

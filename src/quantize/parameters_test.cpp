@@ -221,6 +221,32 @@ TEST(Parameters, SixteenBitsKeepRoom) {
   }
 }
 
+// Outputs can be given room for values that the samples do not show: scores four times as high, before and after their function.
+TEST(Parameters, OutputsKeepTheRoomTheyAreGiven) {
+  Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4]) -> (%a, %c) {
+  %w: float32[2,2,1,1] = const {0.5, 0.25, 0.5, 0.5}
+  %v: float32[2,2,1,1] = const {-1, -0.5, -1, 0.5}
+  %y = Conv(%x, %w)
+  %a = Transpose(%y) {perm = [0,2,3,1]}
+  %b = Conv(%y, %v)
+  %c = Sigmoid(%b)
+})");
+  QuantizeOptions options;
+  options.output_room = 4;
+  auto statistics = calibrated(graph, run_on({1, 2, 4, 4}), options);
+  ASSERT_TRUE(statistics) << statistics.status().to_string();
+  const auto seen = [&](const char* name) { return statistics->statistics.at(name); };
+  ASSERT_TRUE(quantize(graph, ops::builtin_ops(), LayerForms(graph), *statistics, options));
+  const auto held = [&](const char* name) { return *graph.tensor(graph.find_tensor(name)).quant; };
+  EXPECT_NEAR(held("a").max[0], 4 * seen("y").max(), 1e-3);
+  EXPECT_NEAR(held("a").min[0], 4 * std::min(0.0f, seen("y").min()), 1e-3);
+  EXPECT_NEAR(held("x").max[0], seen("x").max(), 1e-3);
+  const double score = std::min(0.98, 4.0 * seen("c").max());
+  EXPECT_NEAR(held("c").max[0], std::min(1.0, 4.0 * seen("c").max()), 1e-6);
+  EXPECT_NEAR(held("b").max[0], std::max<double>(seen("b").max(), std::log(score / (1 - score))), 1e-2);
+  EXPECT_NEAR(held("b").min[0], seen("b").min(), 1e-2) << "scores next to 0 need none";
+}
+
 // The optimizer folds constants; at level 0 and above a size it leaves them.
 TEST(Parameters, LayersOfConstantDataStayInFloat) {
   for (const char* layer :

@@ -414,6 +414,9 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
                       quantizing(options, samples));
   ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, floats, request.trial_samples));
   if (request.auto_hybrid) {
+    // A result that leaves the range on other pictures would break the promise, and no sample tells of it.
+    constexpr double kOutputRoom = 4;
+    stage.choices.output_room = kOutputRoom;
     const HybridGoal goal{config.auto_hybrid_cos_thresh, config.auto_hybrid_euc_thresh};
     ORKNN_TRY(widen_layers(options, stage, floats, request.trial_samples, goal));
   } else if (expected_cosine && *expected_cosine < kCollapsedCosine) {
