@@ -68,7 +68,7 @@ TensorData to_half(const TensorData& value, std::atomic<int64_t>& clamped) {
 // The same for the bounds of a fused Clip: they are applied in float32, but what comes out is stored in half.
 void keep_clip_bounds(Node& n) {
   for (ir::TailStep& step : n.tail) {
-    if (step.op != "Clip") continue;
+    if (ops::facts_of(step.op).bounds != ir::Bounds::Given) continue;
     for (const char* name : {"min", "max"}) {
       const double bound = step.attributes.float_or(name, 0);
       if (bound != 0 && (float_to_half(static_cast<float>(bound)) & 0x7fff) == 0)
@@ -138,7 +138,8 @@ class Lowering {
     if (users.empty() || graph_.is_output(t)) return false;
     return only_exact_readers(t) || std::all_of(users.begin(), users.end(), [&](NodeId user) {
              const Node& n = graph_.node(user);
-             return n.op == "QuantizeLinear" && n.tail.empty() && n.input(0) == t && n.input(1) != t;
+             return ops::facts_of(n).conversion == ir::Conversion::ToIntegers && n.tail.empty() && n.input(0) == t &&
+                    n.input(1) != t;
            });
   }
 
@@ -238,7 +239,7 @@ class Lowering {
       if (const int64_t* type = n.attributes.get<int64_t>(name); type && *type == static_cast<int64_t>(DType::Float32))
         n.attributes.set(std::string(name), static_cast<int64_t>(DType::Float16));
     // The scale stays float32, so the result's type has to be said.
-    if (n.op == "DequantizeLinear" && n.input(1) && graph_.tensor(n.input(1)).dtype == DType::Float32)
+    if (ops::facts_of(n).conversion == ir::Conversion::ToReals && n.input(1) && graph_.tensor(n.input(1)).dtype == DType::Float32)
       n.attributes.set("output_dtype", static_cast<int64_t>(DType::Float16));
     ir::Attributes changed = n.attributes;
     for (const auto& [name, value] : n.attributes) {

@@ -29,8 +29,10 @@ bool splittable(const NodeFacts& facts) {
              const ir::OutputStage stage = ops::facts_of(f).npu.stage;
              return stage == ir::OutputStage::Plain || stage == ir::OutputStage::Addend;
            });
-  if (facts.form() == ir::NpuForm::Broadcast) return only([](std::string_view f) { return f == "Relu"; });
-  return facts.op() == "Concat" || (facts.form() == ir::NpuForm::Attention && lut);  // Concat: by the vendor's logs
+  if (facts.form() == ir::NpuForm::Broadcast)
+    return only([](std::string_view f) { return ops::facts_of(f).bounds == ir::Bounds::Zero; });
+  return facts.def().parts == ir::Parts::Joined ||
+         (facts.form() == ir::NpuForm::Attention && lut);  // Concat: by the vendor's logs
 }
 
 // What the user asked for this node: by output tensor, by node name, by type.

@@ -67,15 +67,23 @@ struct Arity {
 // Which block of the NPU an op belongs to when it is placed there.
 enum class Engine : uint8_t { None, Conv, Depthwise, MatMul, Elementwise, Pool, Move, Lut, Norm, Recurrent };
 
-// How quantization treats an op (used by the quantize room).
+// How quantization treats an op (used by the quantize room): the integer form of its layers, and whose parameters their results
+// have. Results of rules that do not say so have their own, from calibration.
 enum class QuantRule : uint8_t {
   Float,        // stays in float
-  Compute,      // own output parameters from calibration
-  SameScale,    // output shares the parameters of input 0 (pooling, reshape, ...)
+  Compute,      // as OpDef::weights or OpDef::arithmetic say
+  Slopes,       // input 1 holds factors for values below zero: one, or one per channel
+  Exponent,     // as Table where input 1 is one constant, else as Float
+  Average,      // mean over a sliding window
+  Mean,         // mean over whole axes
+  Softmax,      // exponentials divided by their sum: output range is exactly [0, 1]
+  SameScale,    // copies values: output shares the parameters of input 0 (pooling, reshape, ...)
+  Padding,      // as SameScale, with values of its own at the border
+  Resample,     // as SameScale where it takes the nearest value; else it interpolates
   SharedScale,  // all data inputs and the output share one set (concat)
   Table,        // function of one value: a lookup table
-  Fixed01,      // output range is exactly [0, 1]
-  Fixed11,      // output range is exactly [-1, 1]
+  Fixed01,      // as Table, output range is exactly [0, 1]
+  Fixed11,      // as Table, output range is exactly [-1, 1]
   Integer,      // works on integer contents (indices, shapes); never quantized
 };
 
@@ -204,6 +212,31 @@ enum class Weights : uint8_t {
   Matrix,  // [..., in, out]; [out, in] where attribute `transB` is set
 };
 
+// What an op computes of two values at the same place.
+enum class Arithmetic : uint8_t { None, Add, Sub, Mul, Div, Max, Min };
+
+// How an op changes the number format of input 0.
+enum class Conversion : uint8_t {
+  None,
+  ToIntegers,  // real numbers to integers, by the scale and zero point of inputs 1 and 2
+  ToReals,     // the way back
+  ToType,      // the same numbers in another type
+};
+
+// What an op cuts off from input 0, which passes otherwise.
+enum class Bounds : uint8_t {
+  None,
+  Zero,   // what is below 0
+  Given,  // what is outside of inputs 1 and 2, or of the attributes `min` and `max` of a fused step
+};
+
+// Whether tensors are parts of one another along attribute `axis`, in order.
+enum class Parts : uint8_t {
+  None,
+  Joined,   // the inputs are parts of the result
+  Divided,  // the results are parts of input 0
+};
+
 // What an NPU layer makes of the function in its last stage, before the result is stored (Node::tail).
 enum class OutputStage : uint8_t {
   None,    // it is a layer of its own
@@ -308,6 +341,10 @@ struct OpDef {
   Pattern pattern = Pattern::Other;
   AxisNames axes = AxisNames::None;
   Weights weights = Weights::None;
+  Arithmetic arithmetic = Arithmetic::None;
+  Conversion conversion = Conversion::None;
+  Bounds bounds = Bounds::None;
+  Parts parts = Parts::None;
   ScalarFunction scalar = {};
   // Axis 0 of input 0 counts samples, which never meet; other inputs are parameters.
   bool samples_apart = false;

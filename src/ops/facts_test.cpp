@@ -78,6 +78,14 @@ TEST(Facts, RangesHold) {
   }
 }
 
+TEST(Facts, OpsThatComputeSayWhat) {
+  for (std::string_view name : ops_where([](const OpDef& def) { return def.integer_form_of.empty(); })) {
+    const OpDef& def = facts_of(name);
+    EXPECT_EQ(def.quant == QuantRule::Compute, def.weights != Weights::None || def.arithmetic != Arithmetic::None) << name;
+    EXPECT_FALSE(def.weights != Weights::None && def.arithmetic != Arithmetic::None) << name;
+  }
+}
+
 TEST(Facts, FactorsGoThroughWhereTheOpSaysSo) {
   for (const OpDef* def : functions()) {
     std::vector<float> scaled = kSamples;

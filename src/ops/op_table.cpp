@@ -24,7 +24,10 @@ const ir::OpDef& facts_of(std::string_view op) {
   return def ? *def : kUnknown;
 }
 
-bool is_basic_arithmetic(std::string_view op) { return op == "Add" || op == "Sub" || op == "Mul" || op == "Div"; }
+bool is_basic_arithmetic(std::string_view op) {
+  const ir::Arithmetic a = facts_of(op).arithmetic;
+  return a != ir::Arithmetic::None && a != ir::Arithmetic::Max && a != ir::Arithmetic::Min;
+}
 
 std::vector<std::string_view> ops_where(bool (*holds)(const ir::OpDef&)) {
   std::vector<std::string_view> names;

@@ -146,8 +146,8 @@ std::optional<GatedForm> match_gated(const Graph& g, const Node& root, std::init
   return std::nullopt;
 }
 
-std::optional<Bounds> clip_bounds(const Graph& g, const Node& clip) {
-  Bounds b{clip.attributes.float_or("min", -INFINITY), clip.attributes.float_or("max", INFINITY)};
+std::optional<Interval> clip_bounds(const Graph& g, const Node& clip) {
+  Interval b{clip.attributes.float_or("min", -INFINITY), clip.attributes.float_or("max", INFINITY)};
   for (size_t i = 1; i <= 2; ++i) {
     if (!clip.has_input(i)) continue;
     const auto value = constant_scalar(g, clip.input(i));

@@ -29,10 +29,10 @@ struct GatedForm {
 std::optional<GatedForm> match_gated(const ir::Graph& g, const ir::Node& root, std::initializer_list<std::string_view> functions,
                                      const std::function<bool(const GatedForm&)>& accept);
 
-// Bounds of a Clip node (inputs or attributes); nothing when they are not constant.
-struct Bounds {
+// What a Clip node lets pass, by inputs or attributes; nothing when they are not constant.
+struct Interval {
   double low, high;
 };
-std::optional<Bounds> clip_bounds(const ir::Graph& g, const ir::Node& clip);
+std::optional<Interval> clip_bounds(const ir::Graph& g, const ir::Node& clip);
 
 }  // namespace orknn::optimize

@@ -12,8 +12,9 @@ bool keeps_channels(const Graph& graph, const Node& n) {
     return n.outputs.size() == 1;
   const auto x = dims_of(graph, n.input(0)), y = dims_of(graph, n.output());
   if (!x || !y || x->size() < 2 || y->size() < 2 || (*x)[0] != (*y)[0] || (*x)[1] != (*y)[1]) return false;
-  if (n.op == "Resize") return n.attributes.string_or("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
-  if (n.op == "Pad") {
+  if (facts.quant == QuantRule::Resample)
+    return n.attributes.string_or("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
+  if (facts.quant == QuantRule::Padding) {
     const TensorData* value = graph.constant(n.input(2));
     return !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
   }

@@ -72,7 +72,7 @@ class Importance {
 
   void read(const Node& n) {
     const std::span<const float> results = of_result(n);
-    if (n.op == "Concat" && n.tail.empty() && !results.empty() && joins_channels(n)) {
+    if (ops::facts_of(n).parts == Parts::Joined && n.tail.empty() && !results.empty() && joins_channels(n)) {
       for (size_t first = 0; TensorId t : n.inputs) {
         const auto extent = static_cast<size_t>((*dims_of(graph_, t))[1]);
         const auto part = results.subspan(first, extent);

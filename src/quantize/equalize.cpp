@@ -132,7 +132,7 @@ class Equalizer {
   // Constant operands of a node that is a function of input 0.
   bool function_follows(const Node& n) const {
     if (ops::facts_of(n).scales_through) return n.own_input_count() < 2 || !n.has_input(1) || graph_.is_constant(n.input(1));
-    if (n.op != "Clip") return false;
+    if (ops::facts_of(n).bounds != Bounds::Given) return false;
     double low = -INFINITY;
     if (n.has_input(1)) {
       const TensorData* value = graph_.constant(n.input(1));
@@ -149,9 +149,12 @@ class Equalizer {
 
   void connect_tail(const Node& n) {
     for (const TailStep& s : n.tail) {
-      if (s.op == "Add" && s.operand >= 0 && same_shape(n.output(), n.inputs[static_cast<size_t>(s.operand)])) {
+      const OpDef& facts = ops::facts_of(s.op);
+      if (facts.arithmetic == Arithmetic::Add && s.operand >= 0 &&
+          same_shape(n.output(), n.inputs[static_cast<size_t>(s.operand)])) {
         tie(n.output(), n.inputs[static_cast<size_t>(s.operand)]);
-      } else if (s.op == "PRelu" && s.operand >= 0 && graph_.is_constant(n.inputs[static_cast<size_t>(s.operand)])) {
+      } else if (facts.quant == QuantRule::Slopes && s.operand >= 0 &&
+                 graph_.is_constant(n.inputs[static_cast<size_t>(s.operand)])) {
         continue;
       } else if (!step_follows(s)) {
         freeze(n.output());
@@ -175,14 +178,14 @@ class Equalizer {
 
   void connect_binary(const Node& n) {
     const TensorId a = n.input(0), b = n.input(1), y = n.output();
-    const bool product = n.op == "Mul" || n.op == "Div";
-    if (n.op == "Mul" && graph_.is_constant(a) && same_shape(b, y)) return tie(b, y);
+    const bool product = multiplies_or_divides(n), multiplies = ops::facts_of(n).arithmetic == Arithmetic::Mul;
+    if (multiplies && graph_.is_constant(a) && same_shape(b, y)) return tie(b, y);
     if (product && graph_.is_constant(b) && same_shape(a, y)) return tie(a, y);
-    if (n.op == "Mul" && is_gate(b) && same_shape(a, y)) {
+    if (multiplies && is_gate(b) && same_shape(a, y)) {
       freeze(b);
       return tie(a, y);
     }
-    if (n.op == "Mul" && is_gate(a) && same_shape(b, y)) {
+    if (multiplies && is_gate(a) && same_shape(b, y)) {
       freeze(a);
       return tie(b, y);
     }
@@ -232,11 +235,11 @@ class Equalizer {
     connect_tail(n);
     if (is_product(n)) {
       if (!takes_factors(n)) freeze(n);
-    } else if (is_binary(n.op)) {
+    } else if (ops::facts_of(n).arithmetic != Arithmetic::None) {
       n.own_input_count() == 2 ? connect_binary(n) : freeze(n);
-    } else if (n.op == "Concat") {
+    } else if (ops::facts_of(n).parts == Parts::Joined) {
       connect_concat(n);
-    } else if (n.op == "Split") {
+    } else if (ops::facts_of(n).parts == Parts::Divided) {
       connect_split(n);
     } else if (function_follows(n) || keeps_channels(graph_, n)) {
       tie(n.input(0), n.output());

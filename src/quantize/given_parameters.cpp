@@ -20,9 +20,9 @@ using namespace ir;
 namespace {
 
 bool is_stored_type(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
-bool quantizes(const Node& n) { return n.op == "QuantizeLinear"; }
-bool dequantizes(const Node& n) { return n.op == "DequantizeLinear"; }
-bool pads(const Node& n) { return n.op == "Pad"; }
+bool quantizes(const Node& n) { return ops::facts_of(n).conversion == Conversion::ToIntegers; }
+bool dequantizes(const Node& n) { return ops::facts_of(n).conversion == Conversion::ToReals; }
+bool pads(const Node& n) { return ops::facts_of(n).quant == QuantRule::Padding; }
 bool joins(const Node& n) { return ops::facts_of(n).quant == QuantRule::SharedScale; }
 bool is_conversion(const Node& n) { return quantizes(n) || dequantizes(n); }
 

@@ -14,7 +14,7 @@ namespace {
 QuantRule rule_of(std::string_view op) { return ops::facts_of(op).quant; }
 bool is_function_op(std::string_view op) {
   const QuantRule rule = rule_of(op);
-  return rule == QuantRule::Table || ((rule == QuantRule::Fixed01 || rule == QuantRule::Fixed11) && op != "Softmax");
+  return rule == QuantRule::Table || rule == QuantRule::Fixed01 || rule == QuantRule::Fixed11;
 }
 
 bool is_float_tensor(const Graph& g, TensorId t) { return t && g.tensor(t).dtype == DType::Float32; }
@@ -58,7 +58,10 @@ LayerForm product(const Graph& g, const Node& n) {
 }
 }  // namespace
 
-bool is_binary(std::string_view op) { return ops::is_basic_arithmetic(op) || op == "Max" || op == "Min"; }
+bool multiplies_or_divides(const Node& n) {
+  const Arithmetic a = ops::facts_of(n).arithmetic;
+  return a == Arithmetic::Mul || a == Arithmetic::Div;
+}
 
 bool is_function(const Graph& g, const Node& n, const TailStep& step) {
   if (step.operand < 0) return is_function_op(step.op);
@@ -67,16 +70,19 @@ bool is_function(const Graph& g, const Node& n, const TailStep& step) {
 }
 
 bool is_function(const Graph& g, const Node& n) {
-  if (n.op == "PRelu" || n.op == "Pow") {
+  if (rule_of(n.op) == QuantRule::Slopes || rule_of(n.op) == QuantRule::Exponent) {
     const TensorData* other = g.constant(n.input(1));
     return other && other->count() == 1;
   }
   return is_function_op(n.op) && other_inputs_constant(g, n);
 }
 
-std::optional<Bounds> bounds_of(const TailStep& step) {
-  if (step.op == "Relu") return Bounds{0, INFINITY};
-  if (step.op == "Clip") return Bounds{step.attributes.float_or("min", -INFINITY), step.attributes.float_or("max", INFINITY)};
+std::optional<Interval> bounds_of(const TailStep& step) {
+  switch (ops::facts_of(step.op).bounds) {
+    case Bounds::Zero: return Interval{0, INFINITY};
+    case Bounds::Given: return Interval{step.attributes.float_or("min", -INFINITY), step.attributes.float_or("max", INFINITY)};
+    case Bounds::None: break;
+  }
   return std::nullopt;
 }
 
@@ -99,21 +105,21 @@ std::optional<Slopes> slopes_of(const Graph& g, TensorId x, TensorId slope) {
 
 bool pads_below_all(const Graph& g, const Node& n) {
   constexpr double kLowestHalf = -65504;  // what stands for -inf in float16 models
-  const bool is_constant = n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant";
+  const bool is_constant = rule_of(n.op) == QuantRule::Padding && n.attributes.string_or("mode", "constant") == "constant";
   const TensorData* value = is_constant ? g.constant(n.input(2)) : nullptr;
   if (!value || value->count() != 1 || !(to_doubles(value->view())[0] <= kLowestHalf) || g.is_output(n.output())) return false;
   const auto users = g.users(n.output());
   return std::all_of(users.begin(), users.end(), [&](NodeId u) { return g.node(u).op == "MaxPool"; });
 }
 
-bool has_unit_range(std::string_view op) { return rule_of(op) == QuantRule::Fixed01; }
+bool has_unit_range(std::string_view op) { return rule_of(op) == QuantRule::Fixed01 || rule_of(op) == QuantRule::Softmax; }
 bool has_symmetric_range(std::string_view op) { return rule_of(op) == QuantRule::Fixed11; }
 
 std::optional<AxisRange> mean_axes(const Graph& g, const Node& n) {
   const auto dims = dims_of(g, n.input(0));
   if (!dims) return std::nullopt;
   const auto rank = static_cast<int64_t>(dims->size());
-  if (n.op == "GlobalAveragePool") return AxisRange{2, rank};
+  if (ops::facts_of(n).pattern == Pattern::GlobalWindow) return AxisRange{2, rank};
   const TensorData* constant = g.constant(n.input(1));
   if (!constant || n.attributes.int_or("noop_with_empty_axes", 0) != 0) return std::nullopt;
   std::vector<int64_t> axes = to_ints(constant->view());
@@ -157,14 +163,15 @@ std::optional<std::vector<AxisResize>> linear_resize(const Graph& g, const Node&
 
 bool copies_values(const Graph& g, const Node& n) {
   if (!other_inputs_constant(g, n) || !n.tail.empty()) return false;
-  return rule_of(n.op) == QuantRule::SameScale && (n.op != "Resize" || is_nearest_copy(n));
+  const QuantRule rule = rule_of(n.op);
+  return rule == QuantRule::SameScale || rule == QuantRule::Padding || (rule == QuantRule::Resample && is_nearest_copy(n));
 }
 
 namespace {
 
 LayerForm arithmetic(const Graph& g, const Node& n) {
   if (n.own_input_count() != 2) return no("it does not have two operands");
-  if (n.op == "Div" && !g.is_constant(n.input(1))) return no("it divides by a computed tensor");
+  if (ops::facts_of(n).arithmetic == Arithmetic::Div && !g.is_constant(n.input(1))) return no("it divides by a computed tensor");
   if (g.is_constant(n.input(0)) && g.is_constant(n.input(1))) return no("both operands are constants");
   return {Form::Binary, ""};
 }
@@ -188,33 +195,35 @@ LayerForm mean(const Graph& g, const Node& n) {
 }
 
 LayerForm form_of_operator(const Graph& g, const Node& n) {
+  const OpDef& facts = ops::facts_of(n);
   for (TensorId t : n.outputs)
     if (t && !is_float_tensor(g, t)) return no("its result is not a float tensor");
-  if (!is_float_tensor(g, n.input(0)) || (n.outputs.size() != 1 && n.op != "Split"))
+  if (!is_float_tensor(g, n.input(0)) || (n.outputs.size() != 1 && facts.parts != Parts::Divided))
     return no("it does not map one float tensor to another");
-  switch (ops::facts_of(n).weights) {
-    case Weights::OutIn:
-    case Weights::InOut: return convolution(g, n);
-    case Weights::Matrix: return product(g, n);
-    case Weights::None: break;
-  }
   if (is_function(g, n)) return {Form::Table, ""};
-  if (n.op == "PRelu")
-    return slopes_of(g, n.input(0), n.input(1)) ? LayerForm{Form::PRelu, ""}
-                                                : no("its slopes are computed or not one per channel");
-  if (is_binary(n.op)) return arithmetic(g, n);
-  if (rule_of(n.op) == QuantRule::SharedScale) return {Form::Concat, ""};
-  if (n.op == "Pad") return padding(g, n);
-  if (n.op == "Resize") {
-    if (is_nearest_copy(n) && other_inputs_constant(g, n)) return {Form::Move, ""};
-    return linear_resize(g, n) ? LayerForm{Form::Resize, ""} : no("it interpolates other than linearly between rows and columns");
+  switch (facts.quant) {
+    case QuantRule::Slopes:
+      return slopes_of(g, n.input(0), n.input(1)) ? LayerForm{Form::PRelu, ""}
+                                                  : no("its slopes are computed or not one per channel");
+    case QuantRule::Compute:
+      if (facts.arithmetic != Arithmetic::None) return arithmetic(g, n);
+      return facts.weights == Weights::Matrix ? product(g, n) : convolution(g, n);
+    case QuantRule::SharedScale: return {Form::Concat, ""};
+    case QuantRule::Padding: return padding(g, n);
+    case QuantRule::Resample:
+      if (is_nearest_copy(n) && other_inputs_constant(g, n)) return {Form::Move, ""};
+      return linear_resize(g, n) ? LayerForm{Form::Resize, ""}
+                                 : no("it interpolates other than linearly between rows and columns");
+    case QuantRule::SameScale:
+      return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that decides what it does is computed");
+    case QuantRule::Average:
+      return dims_of(g, n.input(0)) ? LayerForm{Form::Average, ""} : no("its shape is known only at run time");
+    case QuantRule::Mean: return mean(g, n);
+    case QuantRule::Softmax:
+      if (n.attributes.int_or("flatten", 0) == 0) return {Form::Softmax, ""};
+      break;
+    default: break;
   }
-  if (rule_of(n.op) == QuantRule::SameScale)
-    return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that decides what it does is computed");
-  if (n.op == "AveragePool")
-    return dims_of(g, n.input(0)) ? LayerForm{Form::Average, ""} : no("its shape is known only at run time");
-  if (n.op == "GlobalAveragePool" || n.op == "ReduceMean") return mean(g, n);
-  if (n.op == "Softmax" && n.attributes.int_or("flatten", 0) == 0) return {Form::Softmax, ""};
   return no("there is no integer form of " + n.op);
 }
 

@@ -1,5 +1,5 @@
-// Which integer form a layer can take. Functions of one value, copies and joins say it themselves (OpDef::quant); operators that
-// compute have forms of their own, which are found here by name.
+// Which integer form a layer can take. Operators say it themselves (OpDef::quant, OpDef::weights); what is left to decide here is
+// whether the attributes and constant operands of a node allow for it.
 #pragma once
 
 #include <string>
@@ -73,18 +73,18 @@ struct Slopes {
 };
 std::optional<Slopes> slopes_of(const ir::Graph& graph, ir::TensorId x, ir::TensorId slope);
 
-// True for Add, Sub, Mul, Div, Max, Min.
-bool is_binary(std::string_view op);
+// True for Arithmetic::Mul and Div.
+bool multiplies_or_divides(const ir::Node& node);
 
 // True for functions of one value (Relu, Sigmoid, ...) whose other operands are constants of one value.
 bool is_function(const ir::Graph& graph, const ir::Node& node);
 // The same of a step; also arithmetic with a constant of one value.
 bool is_function(const ir::Graph& graph, const ir::Node& node, const ir::TailStep& step);
-// The bounds that a step sets, Relu or Clip; nothing for another function.
-struct Bounds {
+// The bounds that a step sets, when that is all it does (OpDef::bounds).
+struct Interval {
   double low = 0, high = 0;  // may be infinite
 };
-std::optional<Bounds> bounds_of(const ir::TailStep& step);
+std::optional<Interval> bounds_of(const ir::TailStep& step);
 // The range a function cannot leave, when it has one: [0, 1] or [-1, 1].
 bool has_unit_range(std::string_view op);       // Sigmoid, HardSigmoid, Softmax
 bool has_symmetric_range(std::string_view op);  // Tanh, Erf, Softsign, ...

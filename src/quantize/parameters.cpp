@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/index_of.h"
+#include "ops/facts.h"
 #include "quantize/layer_formats.h"
 #include "quantize/tails.h"
 
@@ -228,7 +229,7 @@ std::string ParameterChoice::what_mixes(const Node& n, Form f) const {
     for (TensorId t : n.inputs)
       if (joined && has_parameters(t) && width(*plan_.parameters(t)) > 0 && width(*joined) > width(*plan_.parameters(t)) * most)
         mixes = "'" + graph_.tensor(t).name + "' would lose its values next to larger ones";
-  } else if (f == Form::Binary && (n.op == "Mul" || n.op == "Div")) {
+  } else if (f == Form::Binary && multiplies_or_divides(n)) {
     for (TensorId t : n.inputs)
       if (const TensorData* factors = t ? graph_.constant(t) : nullptr; factors && spread(*factors) > most)
         mixes = "its factors would put small values beside larger ones";
@@ -259,7 +260,8 @@ bool ParameterChoice::only_softmax_reads(TensorId t) const {
   if (graph_.is_output(t)) return false;
   return std::ranges::all_of(graph_.users(t), [&](NodeId u) {
     const Node& n = graph_.node(u);
-    return n.op == "Softmax" || (copies_values(graph_, n) && n.outputs.size() == 1 && only_softmax_reads(n.output()));
+    return ops::facts_of(n).quant == QuantRule::Softmax ||
+           (copies_values(graph_, n) && n.outputs.size() == 1 && only_softmax_reads(n.output()));
   });
 }
 

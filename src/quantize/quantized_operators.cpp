@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/infer.h"
+#include "ops/facts.h"
 #include "ops/support/quantized_form.h"
 
 namespace orknn::quantize {
@@ -106,7 +107,7 @@ bool states_quantization(const Graph& graph) {
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
     if (n.op == "QLinearConv" || n.op == "QLinearMatMul" || ops::quantized_form(n)) return true;
-    if (n.op == "QuantizeLinear" && !graph.is_constant(n.input(0))) return true;
+    if (ops::facts_of(n).conversion == Conversion::ToIntegers && !graph.is_constant(n.input(0))) return true;
   }
   return false;
 }
@@ -120,7 +121,7 @@ Status require_one_scale_per_tensor(const Graph& graph) {
   Status problems;
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
-    const TensorData* scale = n.op == "DequantizeLinear" ? graph.constant(n.input(1)) : nullptr;
+    const TensorData* scale = ops::facts_of(n).conversion == Conversion::ToReals ? graph.constant(n.input(1)) : nullptr;
     if (!scale || scale->count() <= 1 || !graph.is_constant(n.input(0)) || graph.tensor(n.input(0)).constant.dims().size() < 2)
       continue;
     const auto users = graph.users(n.output());

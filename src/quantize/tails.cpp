@@ -55,7 +55,7 @@ Node node_of(Patch& patch, const Node& layer, const TailStep& s, TensorId value,
   step.inputs = {value};
   if (s.operand >= 0)
     step.inputs.insert(s.operand_first ? step.inputs.begin() : step.inputs.end(), layer.inputs[static_cast<size_t>(s.operand)]);
-  if (s.op == "Clip")  // a step states its bounds as attributes, a node as inputs
+  if (ops::facts_of(s.op).bounds == Bounds::Given)  // a step states its bounds as attributes, a node as inputs
     for (const char* name : {"min", "max"}) {
       step.inputs.push_back(s.attributes.has(name)
                                 ? patch.add_constant(step.name + "/" + name, TensorData::scalar<float>(static_cast<float>(
@@ -112,7 +112,7 @@ TailParts tail_parts(const Graph& g, const Node& n, Form form) {
   if (form != Form::Conv && form != Form::MatMul && form != Form::Binary) return parts;
   size_t at = 0;
   const auto added = [&]() {
-    return at < n.tail.size() && n.tail[at].op == "Add" && n.tail[at].operand >= 0
+    return at < n.tail.size() && ops::facts_of(n.tail[at].op).arithmetic == Arithmetic::Add && n.tail[at].operand >= 0
                ? n.inputs[static_cast<size_t>(n.tail[at].operand)]
                : TensorId{};
   };
@@ -133,7 +133,7 @@ TailParts tail_parts(const Graph& g, const Node& n, Form form) {
   if (form == Form::Conv && !parts.addend && at < n.tail.size()) {
     const TailStep& step = n.tail[at];
     if (step.op == "LeakyRelu") parts.slopes = {step.attributes.float_or("alpha", 0.01)};
-    if (step.op == "PRelu" && step.operand >= 0 && !step.operand_first)
+    if (ops::facts_of(step.op).quant == QuantRule::Slopes && step.operand >= 0 && !step.operand_first)
       if (const auto s = slopes_of(g, n.output(), n.inputs[static_cast<size_t>(step.operand)]);
           s && (s->values.size() == 1 || s->axis == 1))
         parts.slopes = s->values;

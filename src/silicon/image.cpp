@@ -5,6 +5,7 @@
 
 #include "format/bytes.h"
 #include "ir/index_of.h"
+#include "ops/facts.h"
 #include "ops/support/movement_plans.h"
 #include "silicon/lower.h"
 
@@ -149,11 +150,11 @@ class ImageMaker {
     const OpDef* def = ops_.find(n.op);
     if (!def || !n.tail.empty()) return;
     const NodeReader attributes(n, *def);
-    if (n.op == "Concat" || n.op == "Split" || n.op == "Slice")
+    if (def->parts != Parts::None || n.op == "Slice")
       lowered_[step].reason = "its parts are no planes that a layer can write or read alone";
-    if (n.op == "Concat" && is_channel_axis(attributes.get_int("axis")))
+    if (def->parts == Parts::Joined && is_channel_axis(attributes.get_int("axis")))
       join(step);
-    else if (n.op == "Split" && is_channel_axis(attributes.get_int("axis")))
+    else if (def->parts == Parts::Divided && is_channel_axis(attributes.get_int("axis")))
       cut(step, 0);
     else if (n.op == "Slice")
       slice(step);

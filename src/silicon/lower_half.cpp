@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/half.h"
+#include "ops/facts.h"
 #include "ops/support/convolution.h"
 #include "ops/support/pooling.h"
 #include "silicon/lowering.h"
@@ -21,22 +22,25 @@ uint16_t half_of(double v) { return float_to_half(static_cast<float>(v)); }
 
 // One of the operations that the stage EW has; Sub is the sum with the left operand's negative.
 std::optional<ElementWise::Operation> operation_of(std::string_view op) {
-  using enum ElementWise::Operation;
-  if (op == "Add") return Add;
-  if (op == "Mul") return Multiply;
-  if (op == "Max") return Max;
-  if (op == "Min") return Min;
-  return std::nullopt;
+  switch (ops::facts_of(op).arithmetic) {
+    case Arithmetic::Add: return ElementWise::Operation::Add;
+    case Arithmetic::Mul: return ElementWise::Operation::Multiply;
+    case Arithmetic::Max: return ElementWise::Operation::Max;
+    case Arithmetic::Min: return ElementWise::Operation::Min;
+    default: return std::nullopt;
+  }
 }
 
 // ReLU, with a ceiling or without one.
 bool is_relu(const TailStep& step) {
-  if (step.op == "Relu") return true;
-  return step.op == "Clip" && step.attributes.float_or("min", -INFINITY) == 0 && step.attributes.float_or("max", INFINITY) > 0;
+  const Bounds bounds = ops::facts_of(step.op).bounds;
+  if (bounds == Bounds::Zero) return true;
+  return bounds == Bounds::Given && step.attributes.float_or("min", -INFINITY) == 0 &&
+         step.attributes.float_or("max", INFINITY) > 0;
 }
 void set_relu(const TailStep& step, ConvLayer& layer) {
   layer.relu = true;
-  const auto most = static_cast<float>(step.op == "Clip" ? step.attributes.float_or("max", INFINITY) : INFINITY);
+  const auto most = static_cast<float>(step.attributes.float_or("max", INFINITY));  // a Relu has none
   if (std::isfinite(most)) layer.ceiling = std::bit_cast<int32_t>(most);
 }
 
@@ -87,7 +91,8 @@ bool finish(Lowering& l, ConvLayer layer, std::vector<uint16_t> weights, const s
   ConvLayer whole = layer;
   std::vector<int32_t> bias = own_bias;
   size_t first = 0;
-  if (!whole.has_bias && !l.node.tail.empty() && l.node.tail[0].op == "Add")  // a bias under another name
+  if (!whole.has_bias && !l.node.tail.empty() &&
+      operation_of(l.node.tail[0].op) == ElementWise::Operation::Add)  // a bias under another name
     if (auto bits = bias_bits(l, l.node.inputs[static_cast<size_t>(l.node.tail[0].operand)], layer.kernels)) {
       bias = std::move(*bits);
       whole.has_bias = true;
@@ -161,7 +166,7 @@ bool lower_gemm(Lowering& l) {
 // A 1x1 convolution by a diagonal carries one operand, the other is combined with its sums.
 bool lower_binary(Lowering& l) {
   if (!is_half_result(l) || !set_cubes(l, Precision::Half)) return false;
-  const bool subtracts = l.node.op == "Sub";
+  const bool subtracts = ops::facts_of(l.node.op).arithmetic == Arithmetic::Sub;
   if (l.node.own_input_count() != 2 || l.constant(0) || l.constant(1) || l.dtype(1) != DType::Float16 ||
       l.dims(l.node.input(1)) != l.dims(l.node.input(0)) || l.dims(l.node.output()) != l.dims(l.node.input(0)))
     return l.refuse("its operands differ in shape or are constants");

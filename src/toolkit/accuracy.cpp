@@ -28,8 +28,7 @@ using namespace ir;
 
 // Nodes that say the same number in another format. A table without a function only rescales.
 bool is_conversion(const Node& n) {
-  return n.op == "QuantizeLinear" || n.op == "DequantizeLinear" || n.op == "Cast" ||
-         (n.op == "int:Table" && !n.attributes.has("fused"));
+  return ops::facts_of(n).conversion != Conversion::None || (n.op == "int:Table" && !n.attributes.has("fused"));
 }
 
 bool holds_numbers(DType t) { return is_float(t) || is_integer(t) || t == DType::Bool; }

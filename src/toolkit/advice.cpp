@@ -80,7 +80,7 @@ class Adviser {
   void cpu_layers() {
     std::map<std::string, std::vector<const LayerProfile*>> kinds;
     for (const LayerProfile& l : p_.layers)
-      if (l.device != "NPU") kinds[l.op].push_back(&l);
+      if (!l.is_on_npu()) kinds[l.op].push_back(&l);
     for (const auto& [op, layers] : kinds) {
       const bool timed = total_ > 0;
       const double share = timed ? sum(layers, [](const LayerProfile& l) { return l.us; }) / total_ : 0;
@@ -163,7 +163,7 @@ class Adviser {
   }
   // The activation of a layer that costs more than ReLU; empty when there is none.
   std::string slow_activation(const LayerProfile& l) const {
-    if (l.device != "NPU") return {};
+    if (!l.is_on_npu()) return {};
     const bool looked_up =
         std::any_of(l.steps.begin(), l.steps.end(), [](const compile::Step& s) { return s.table_elements > 0; });
     for (std::string_view f : facts(l).functions())
@@ -177,7 +177,7 @@ class Adviser {
     if (p_.cores < 2 || p_.batch > 1) return;
     std::map<std::string, std::vector<const LayerProfile*>> kinds;
     for (const LayerProfile& l : p_.layers)
-      if (l.cores == 1 && l.device == "NPU") kinds[l.type].push_back(&l);
+      if (l.cores == 1 && l.is_on_npu()) kinds[l.type].push_back(&l);
     std::vector<std::pair<double, std::string>> order;
     double all = 0;
     for (const auto& [type, layers] : kinds) {
@@ -204,7 +204,7 @@ class Adviser {
     };
     std::map<std::string, Waste> found;
     for (const LayerProfile& l : p_.layers) {
-      if (ops::facts_of(l.op).weights != ir::Weights::OutIn || l.device != "NPU" || chip_.packs_channels || l.bound != "compute")
+      if (ops::facts_of(l.op).weights != ir::Weights::OutIn || !l.is_on_npu() || chip_.packs_channels || l.bound != "compute")
         continue;
       const auto w = compile::window_of(facts(l));
       if (!w || w->group != 1 || w->in_channels <= 4) continue;  // a stem reads the picture in its own way
@@ -259,7 +259,9 @@ class Adviser {
   void data_movement() {
     std::map<std::string, std::vector<const LayerProfile*>> kinds;
     for (const LayerProfile& l : p_.layers)
-      if (l.device == "NPU" && (ops::facts_of(l.op).engine == ir::Engine::Move || l.op == "Cast")) kinds[l.op].push_back(&l);
+      if (l.is_on_npu() &&
+          (ops::facts_of(l.op).engine == ir::Engine::Move || ops::facts_of(l.op).conversion == ir::Conversion::ToType))
+        kinds[l.op].push_back(&l);
     for (const auto& [op, layers] : kinds) {
       const double share = sum(layers, [](const LayerProfile& l) { return l.us; }) / total_;
       if (share < 0.05) continue;
@@ -267,9 +269,9 @@ class Adviser {
       if (op == "Transpose")
         text +=
             ": export the model so that layouts change less often, or leave the last ones to the program that uses the results";
-      else if (op == "Cast")
+      else if (ops::facts_of(op).conversion == ir::Conversion::ToType)
         text += ": they convert between int8 and float16 around operators that the chip has in float16 only";
-      else if (op == "Concat" || op == "Split")
+      else if (ops::facts_of(op).parts != ir::Parts::None)
         text += ": every byte is read and written again";
       say(share, text + ".");
     }
@@ -321,7 +323,7 @@ class Adviser {
     std::vector<const LayerProfile*> layers;
     double us = 0;
     for (const LayerProfile& l : p_.layers)
-      if (l.device == "NPU" && l.bound == "overhead") {
+      if (l.is_on_npu() && l.bound == "overhead") {
         layers.push_back(&l);
         us += l.fixed_us;
       }

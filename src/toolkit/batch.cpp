@@ -39,7 +39,7 @@ class LayerCheck {
 
   bool keeps_samples_apart() const {
     if (x_.empty() || y_.empty() || x_[0] != y_[0]) return false;
-    if (n_.op != "Split" && std::any_of(n_.outputs.begin() + 1, n_.outputs.end(), [](TensorId t) { return bool(t); }))
+    if (def_.parts != Parts::Divided && std::any_of(n_.outputs.begin() + 1, n_.outputs.end(), [](TensorId t) { return bool(t); }))
       return false;  // MaxPool counts through all samples
     for (size_t i = n_.own_input_count(); i < n_.inputs.size(); ++i)
       if (!fits_every_sample(n_.input(i))) return false;

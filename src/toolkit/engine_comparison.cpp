@@ -9,6 +9,7 @@
 
 #include "base/half.h"
 #include "ops/eval.h"
+#include "ops/facts.h"
 #include "toolkit/table.h"
 
 namespace orknn::toolkit {
@@ -19,8 +20,11 @@ using Values = std::map<int32_t, TensorData>;  // by tensor
 
 TensorData copy_of(const TensorView& v) { return convert(v, v.dtype); }
 
-bool is_product(const Node& n) { return n.op == "Conv" || n.op == "MatMul" || n.op == "Gemm" || n.op == "ConvTranspose"; }
-bool is_mean(const Node& n) { return n.op == "AveragePool" || n.op == "GlobalAveragePool" || n.op == "ReduceMean"; }
+bool is_product(const Node& n) { return ops::facts_of(n).weights != Weights::None; }
+bool is_mean(const Node& n) {
+  const QuantRule rule = ops::facts_of(n).quant;
+  return rule == QuantRule::Average || rule == QuantRule::Mean;
+}
 
 // Distance from a float16 number of this magnitude to the next one.
 double half_unit(double magnitude) {
@@ -36,7 +40,7 @@ double gain_of_tail(const Node& n, const std::function<const TensorData*(TensorI
                                                     "Min", "Abs", "Tanh", "Sigmoid", "HardSigmoid"};
     if (std::ranges::find(kKeeping, step.op) != std::end(kKeeping)) continue;
     const TensorData* operand = step.operand < 0 ? nullptr : value(n.inputs[static_cast<size_t>(step.operand)]);
-    if (step.op == "Mul" && operand) {
+    if (ops::facts_of(step.op).arithmetic == Arithmetic::Mul && operand) {
       double most = 0;
       for (const double v : to_doubles(operand->view())) most = std::max(most, std::abs(v));
       gain *= most;

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "format/rknn_file.h"
+#include "ops/facts.h"
 #include "quantize/parameters.h"
 #include "toolkit/hybrid.h"
 #include "toolkit/hybrid_data.h"
@@ -169,7 +170,8 @@ std::map<std::string, std::vector<double>, std::less<>> means_of(const Graph& gr
   std::map<std::string, std::vector<double>, std::less<>> result;
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
-    const auto seen = n.op == "Conv" ? statistics.find(graph.tensor(n.input(0)).name) : statistics.end();
+    const auto seen =
+        ops::facts_of(n).weights == Weights::OutIn ? statistics.find(graph.tensor(n.input(0)).name) : statistics.end();
     if (seen == statistics.end()) continue;
     std::vector<double>& means = result[seen->first];
     means.clear();

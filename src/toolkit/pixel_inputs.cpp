@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/facts.h"
 #include "optimize/linear.h"
 #include "optimize/match.h"
 #include "toolkit/normalization.h"
@@ -43,7 +44,7 @@ bool find_readers(const Graph& g, TensorId t, int64_t axis, int64_t channels, st
     }
     // A transposed convolution gives each result another number of taps: no bias makes up for a shift.
     const auto linear = optimize::linear_of(g, n, optimize::Tail::Kept);
-    if (!linear || n.op == "ConvTranspose" || n.input(0) != t || std::ranges::count(n.inputs, t) > 1 ||
+    if (!linear || ops::facts_of(n).weights == Weights::InOut || n.input(0) != t || std::ranges::count(n.inputs, t) > 1 ||
         linear->input_axis != axis || linear->in_channels != channels || !linear->can_have_bias)
       return false;
     readers.push_back(id);

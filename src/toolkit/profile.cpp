@@ -147,13 +147,13 @@ LayerProfile layer(const compile::Estimate& estimate, size_t i, const Platform& 
   l.write_bytes = task.write_bytes;
   l.read_again_bytes = task.read_again_bytes;
   l.weight_bytes = task.weight_bytes;
-  l.tasks = l.device == "NPU" ? task.tasks_on(cores) : task.tiles;
+  l.tasks = l.is_on_npu() ? task.tasks_on(cores) : task.tiles;
   l.tiling = task.tiling;
   l.steps = cost.steps;
   for (const compile::Step& s : cost.steps) l.on_chip_bytes += static_cast<uint64_t>(s.on_chip_bytes);
   const double bytes = static_cast<double>(task.read_bytes) + static_cast<double>(task.write_bytes),
                bytes_per_cycle = chip.ddr_bytes_per_cycle(npu_hz, ddr_hz);
-  if (bytes_per_cycle > 0 && l.device == "NPU") l.ddr_cycles = static_cast<uint64_t>(std::ceil(bytes / bytes_per_cycle));
+  if (bytes_per_cycle > 0 && l.is_on_npu()) l.ddr_cycles = static_cast<uint64_t>(std::ceil(bytes / bytes_per_cycle));
   l.cores = static_cast<int>(task.working_cores(cores));
   const std::vector<compile::StepTime> times = compile::times_of(task, cost, chip, conditions, cores);
   for (size_t k = 0; k < times.size(); ++k) {
@@ -167,7 +167,7 @@ LayerProfile layer(const compile::Estimate& estimate, size_t i, const Platform& 
     l.bounds[bound_of(cost.steps[k], t, chip)] += t.total;
   }
   l.bound = largest(l.bounds);
-  if (const int rate = chip.macs_per_cycle(type); l.device == "NPU" && l.macs > 0 && l.us > 0 && rate > 0)
+  if (const int rate = chip.macs_per_cycle(type); l.is_on_npu() && l.macs > 0 && l.us > 0 && rate > 0)
     l.mac_usage = static_cast<double>(l.macs) / (rate * static_cast<double>(npu_hz) * l.us * 1e-6 * l.cores);
   return l;
 }
@@ -230,8 +230,8 @@ Profile measure(const compile::Estimate& estimate, const Platform& chip, const P
     p.weight_bytes += l.weight_bytes;
     p.traffic_bytes += l.ddr_bytes();
     used += l.mac_usage.value_or(0) * l.us * l.cores / cores_per_sample;
-    knows_usage &= l.mac_usage.has_value() || l.device != "NPU" || l.macs == 0;
-    ++(l.device == "NPU" ? p.npu_layers : p.cpu_layers);
+    knows_usage &= l.mac_usage.has_value() || !l.is_on_npu() || l.macs == 0;
+    ++(l.is_on_npu() ? p.npu_layers : p.cpu_layers);
     p.layers.push_back(std::move(l));
   }
   add_memory(p, estimate.program);
@@ -472,7 +472,7 @@ ordered_json chrome_trace(const Profile& p) {
   events.push_back({{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", p.cores}, {"args", {{"name", "CPU"}}}});
   double at = 0;
   for (const LayerProfile& l : p.layers) {
-    const int lanes = l.device == "NPU" ? l.cores : 1;
+    const int lanes = l.is_on_npu() ? l.cores : 1;
     for (int lane = 0; lane < lanes; ++lane)
       events.push_back({{"name", l.name.empty() ? l.type : l.name},
                         {"cat", l.type},
@@ -480,7 +480,7 @@ ordered_json chrome_trace(const Profile& p) {
                         {"ts", at},
                         {"dur", l.us},
                         {"pid", 1},
-                        {"tid", l.device == "NPU" ? lane : p.cores},
+                        {"tid", l.is_on_npu() ? lane : p.cores},
                         {"args",
                          {{"type", l.type},
                           {"bound", l.bound},

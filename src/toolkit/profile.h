@@ -28,6 +28,7 @@ struct LayerProfile {
   size_t index = 0;
   std::string op, type, name, device, engine, reason, data_type, output_shape;
   std::vector<std::string> origin;
+  bool is_on_npu() const { return device == "NPU"; }
   uint64_t macs = 0, array_cycles = 0, ddr_cycles = 0, read_bytes = 0, write_bytes = 0, read_again_bytes = 0, on_chip_bytes = 0,
            weight_bytes = 0;
   uint32_t tasks = 1;  // of the NPU, on the cores that share it

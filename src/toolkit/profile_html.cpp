@@ -81,8 +81,7 @@ std::string timeline(const Profile& p) {
   }
   double at = 0;
   for (const LayerProfile& l : p.layers) {
-    const double x = kLeft + at / p.layers_us * kPlot, width = l.us / p.layers_us * kPlot,
-                 y = l.device == "NPU" ? 0 : kLane + kGap;
+    const double x = kLeft + at / p.layers_us * kPlot, width = l.us / p.layers_us * kPlot, y = l.is_on_npu() ? 0 : kLane + kGap;
     svg += rectangle(x, y, std::max(width, 0.3), kLane, colour(l.bound), hint(l));
     if (const std::string label = shortened(l.type, width); !label.empty())
       svg += text_at(x + 4, y + kLane / 2 + 4, "start", label, "bar");
@@ -98,7 +97,7 @@ std::string roofline(const Profile& p) {
   const double bandwidth = p.memory_gbs;
   for (const LayerProfile& l : p.layers) {
     const double bytes = static_cast<double>(l.ddr_bytes()), macs = static_cast<double>(l.macs);
-    if (l.device != "NPU" || !l.macs || bytes <= 0 || l.us <= 0) continue;
+    if (!l.is_on_npu() || !l.macs || bytes <= 0 || l.us <= 0) continue;
     least = std::min(least, macs / bytes);
     most = std::max(most, macs / bytes);
     lowest = std::min(lowest, macs / l.us / 1e3);
@@ -130,7 +129,7 @@ std::string roofline(const Profile& p) {
          text_at(kChartWidth - kRight - 2, y(peak) - 5, "end", fmt::format("MAC array, {:.0f} GMAC/s", peak));
   for (const LayerProfile& l : p.layers) {
     const double bytes = static_cast<double>(l.ddr_bytes()), macs = static_cast<double>(l.macs);
-    if (l.device != "NPU" || !l.macs || bytes <= 0 || l.us <= 0) continue;
+    if (!l.is_on_npu() || !l.macs || bytes <= 0 || l.us <= 0) continue;
     svg += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" fill-opacity=\"0.55\" "
         "stroke=\"{}\"><title>{}</title></circle>",

@@ -104,7 +104,6 @@ std::span<const OpDef> rotary_embedding() {
       .attributes = {attr_int("interleaved", 0), attr_int("num_heads", 0), attr_int("rotary_embedding_dim", 0)},
       .infer = infer,
       .run = run,
-      .quant = QuantRule::Compute,
       .engine = Engine::Elementwise};
   return {&def, 1};
 }

@@ -11,35 +11,34 @@ Status run(RunContext& c) {
   return run_binary(c, F{});
 }
 
-enum class Step { Add, Sub, Mul, Div };
-
-template <Step step>
+template <Arithmetic step>
 Status infer(InferContext& c) {
   ORKNN_TRY(check_types(c, is_arithmetic, "a number type of at least 8 bits"));
   ORKNN_TRY(broadcast_inputs(c));
   if (!is_integer(c.dtype(0))) return {};
   fold_content(c, [](std::span<const Dim> x) -> Dim {
     switch (step) {
-      case Step::Add: return x[0] + x[1];
-      case Step::Sub: return x[0] - x[1];
-      case Step::Mul: return x[0] * x[1];
-      case Step::Div: return x[0] / x[1];
+      case Arithmetic::Add: return x[0] + x[1];
+      case Arithmetic::Sub: return x[0] - x[1];
+      case Arithmetic::Mul: return x[0] * x[1];
+      case Arithmetic::Div: return x[0] / x[1];
+      default: return {};
     }
-    return {};
   });
   return {};
 }
 
 // The constant operand changes nothing and does not broadcast the other one.
-template <Step step>
+template <Arithmetic step>
 int copied(const InferContext& c) {
-  constexpr bool additive = step == Step::Add || step == Step::Sub, either_side = step == Step::Add || step == Step::Mul;
+  constexpr bool additive = step == Arithmetic::Add || step == Arithmetic::Sub;
+  constexpr bool either_side = step == Arithmetic::Add || step == Arithmetic::Mul;
   constexpr double neutral = additive ? 0 : 1;
   if (either_side && splat_of(c, 0) == neutral && keeps_shape(c, 1)) return 1;
   return splat_of(c, 1) == neutral && keeps_shape(c, 0) ? 0 : kNoCopy;
 }
 
-template <Step step, class F>
+template <Arithmetic step, class F>
 OpDef define(std::string_view name, std::string_view summary, F, NpuFacts npu, CpuList cpu = CpuList::LargeChips) {
   return {.name = name,
           .summary = summary,
@@ -49,6 +48,7 @@ OpDef define(std::string_view name, std::string_view summary, F, NpuFacts npu, C
           .quant = QuantRule::Compute,
           .engine = Engine::Elementwise,
           .pattern = Pattern::Broadcast,
+          .arithmetic = step,
           .copied_input = copied<step>,
           .npu = npu,
           .cpu = {cpu}};
@@ -57,12 +57,12 @@ OpDef define(std::string_view name, std::string_view summary, F, NpuFacts npu, C
 
 std::span<const OpDef> arithmetic() {
   static const OpDef defs[] = {
-      define<Step::Add>("Add", "a + b", WrappingAdd{},
-                        {.form = NpuForm::Broadcast, .stage = OutputStage::Addend, .takes_tail = true}),
-      define<Step::Sub>("Sub", "a - b", WrappingSub{}, {.form = NpuForm::ChannelBroadcast}),
-      define<Step::Mul>("Mul", "a * b", WrappingMul{}, {.form = NpuForm::Broadcast, .takes_tail = true}),
-      define<Step::Div>("Div", "a / b; integers round towards zero", CheckedDiv{}, {.form = NpuForm::Division},
-                        CpuList::AllChips),
+      define<Arithmetic::Add>("Add", "a + b", WrappingAdd{},
+                              {.form = NpuForm::Broadcast, .stage = OutputStage::Addend, .takes_tail = true}),
+      define<Arithmetic::Sub>("Sub", "a - b", WrappingSub{}, {.form = NpuForm::ChannelBroadcast}),
+      define<Arithmetic::Mul>("Mul", "a * b", WrappingMul{}, {.form = NpuForm::Broadcast, .takes_tail = true}),
+      define<Arithmetic::Div>("Div", "a / b; integers round towards zero", CheckedDiv{}, {.form = NpuForm::Division},
+                              CpuList::AllChips),
   };
   return defs;
 }

@@ -128,6 +128,7 @@ std::span<const OpDef> cast() {
        .run = run_cast,
        .widen_half = false,
        .pattern = Pattern::Pointwise,
+       .conversion = Conversion::ToType,
        .copied_input = copies_in_same_type,
        .cpu = {CpuList::LargeChips, CpuLimit::Cast}},
       {.name = "CastLike",

@@ -61,6 +61,7 @@ std::span<const OpDef> clip() {
                          .quant = QuantRule::Table,
                          .engine = Engine::Elementwise,
                          .pattern = Pattern::Pointwise,
+                         .bounds = Bounds::Given,
                          .keeps_range = true,
                          .copied_input = copied,
                          .npu = {.form = NpuForm::Function, .stage = OutputStage::Plain},

@@ -105,6 +105,7 @@ std::span<const OpDef> power() {
        .inputs = {2, 2},
        .infer = infer_pow,
        .run = run_pow,
+       .quant = QuantRule::Exponent,
        .engine = Engine::Elementwise,
        .pattern = Pattern::Broadcast,
        .copied_input = copied_by_pow,

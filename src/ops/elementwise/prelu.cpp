@@ -46,7 +46,7 @@ std::span<const OpDef> prelu() {
                          .inputs = {2, 2},
                          .infer = infer,
                          .run = run,
-                         .quant = QuantRule::Compute,
+                         .quant = QuantRule::Slopes,
                          .engine = Engine::Elementwise,
                          .pattern = Pattern::Broadcast,
                          .scales_through = true,

@@ -18,6 +18,7 @@ std::span<const OpDef> relu() {
                          .quant = QuantRule::Table,
                          .engine = Engine::Elementwise,
                          .pattern = Pattern::Pointwise,
+                         .bounds = Bounds::Zero,
                          .never_negative = true,
                          .keeps_range = true,
                          .scales_through = true,

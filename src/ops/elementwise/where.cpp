@@ -46,7 +46,6 @@ std::span<const OpDef> where() {
                          .infer = infer,
                          .run = run,
                          .widen_half = false,
-                         .quant = QuantRule::Compute,
                          .engine = Engine::Elementwise,
                          .pattern = Pattern::Broadcast,
                          .npu = {.form = NpuForm::Selection},

@@ -177,7 +177,6 @@ std::span<const OpDef> einsum() {
                          .attributes = {required(attr_string("equation"))},
                          .infer = infer,
                          .run = run,
-                         .quant = QuantRule::Compute,
                          .cost = cost,
                          .engine = Engine::MatMul};
   return {&def, 1};

@@ -104,7 +104,6 @@ std::span<const OpDef> batch_normalization() {
                          .attributes = {attr_float("epsilon", 1e-5), attr_float("momentum", 0.9), attr_int("training_mode", 0)},
                          .infer = infer,
                          .run = run,
-                         .quant = QuantRule::Compute,
                          .engine = Engine::Norm,
                          .samples_apart = true,
                          .npu = {.form = NpuForm::Function, .takes_tail = true},

@@ -48,7 +48,6 @@ std::span<const OpDef> glu() {
                          .attributes = {axes_of_input(attr_int("axis", -1))},
                          .infer = infer,
                          .run = run,
-                         .quant = QuantRule::Compute,
                          .engine = Engine::Elementwise,
                          .npu = {.form = NpuForm::Glu, .listed_as = "exGlu"},
                          .cpu = {CpuList::LargeChips}};

@@ -77,7 +77,6 @@ std::span<const OpDef> group_normalization() {
        .attributes = {attr_float("epsilon", 1e-5)},
        .infer = infer,
        .run = run_instance,
-       .quant = QuantRule::Compute,
        .engine = Engine::Norm,
        .samples_apart = true,
        .cpu = {CpuList::LargeChips}},
@@ -87,7 +86,6 @@ std::span<const OpDef> group_normalization() {
        .attributes = {attr_float("epsilon", 1e-5), required(attr_int("num_groups")), attr_int("stash_type", 1)},
        .infer = infer_group,
        .run = run_group,
-       .quant = QuantRule::Compute,
        .engine = Engine::Norm,
        .samples_apart = true},
   };

@@ -47,7 +47,6 @@ std::span<const OpDef> lp_normalization() {
                          .attributes = {axes_of_input(attr_int("axis", -1)), attr_int("p", 2)},
                          .infer = infer,
                          .run = run,
-                         .quant = QuantRule::Compute,
                          .engine = Engine::Norm,
                          .cpu = {CpuList::LargeChips}};
   return {&def, 1};

@@ -56,7 +56,6 @@ std::span<const OpDef> lrn() {
       .attributes = {attr_float("alpha", 1e-4), attr_float("beta", 0.75), attr_float("bias", 1.0), required(attr_int("size"))},
       .infer = infer,
       .run = run,
-      .quant = QuantRule::Compute,
       .cost = cost,
       .engine = Engine::Norm,
       .samples_apart = true,

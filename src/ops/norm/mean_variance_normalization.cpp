@@ -65,7 +65,6 @@ std::span<const OpDef> mean_variance_normalization() {
                          .attributes = {axes_of_input(attr_ints("axes", {0, 2, 3}))},
                          .infer = infer,
                          .run = run,
-                         .quant = QuantRule::Compute,
                          .engine = Engine::Norm,
                          .npu = {.form = NpuForm::MeanVarianceNorm, .listed_as = "exNorm"},
                          .cpu = {CpuList::LargeChips}};

@@ -100,7 +100,7 @@ OpDef make(std::string_view name, std::string_view summary, RunFn run, QuantRule
 
 std::span<const OpDef> softmax() {
   static const OpDef defs[] = {
-      make("Softmax", "exp(x) divided by its sum along an axis", run_softmax, QuantRule::Fixed01, Engine::Norm,
+      make("Softmax", "exp(x) divided by its sum along an axis", run_softmax, QuantRule::Softmax, Engine::Norm,
            {.form = NpuForm::Softmax, .listed_as = "exSoftmax13"}, {CpuList::AllChips, CpuLimit::OneSample}, Work::Softmax),
       make("LogSoftmax", "logarithm of Softmax", run_log_softmax, QuantRule::Float, Engine::Norm, {},
            {CpuList::LargeChips, CpuLimit::OneSample}, Work::Softmax),

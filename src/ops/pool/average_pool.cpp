@@ -62,7 +62,7 @@ std::span<const OpDef> average_pool() {
        .attributes = with(attr_int("count_include_pad", 0)),
        .infer = infer_float_pool,
        .run = run_average,
-       .quant = QuantRule::Compute,
+       .quant = QuantRule::Average,
        .cost = pool_cost,
        .engine = Engine::Pool,
        .pattern = Pattern::Window,

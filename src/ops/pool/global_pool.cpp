@@ -97,7 +97,7 @@ std::span<const OpDef> global_pool() {
        .summary = "mean of each channel",
        .infer = infer,
        .run = run_average,
-       .quant = QuantRule::Compute,
+       .quant = QuantRule::Mean,
        .cost = cost,
        .engine = Engine::Pool,
        .pattern = Pattern::GlobalWindow,

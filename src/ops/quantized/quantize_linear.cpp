@@ -137,6 +137,7 @@ std::span<const OpDef> quantize_linear() {
        .run = run_quantize,
        .widen_half = false,
        .pattern = Pattern::Rescale,
+       .conversion = Conversion::ToIntegers,
        .exact_inputs = input_slots({1}),
        .npu = {.form = NpuForm::Function, .listed_as = "exDataConvert"},
        .cpu = {CpuList::AllChips}},
@@ -148,6 +149,7 @@ std::span<const OpDef> quantize_linear() {
        .run = run_dequantize,
        .widen_half = false,
        .pattern = Pattern::Rescale,
+       .conversion = Conversion::ToReals,
        .exact_inputs = input_slots({1}),
        .cpu = {CpuList::AllChips}},
   };

@@ -307,14 +307,14 @@ OpDef define(std::string_view name, std::string_view summary, RunFn run, InferFn
 }
 
 OpDef mean() {
-  OpDef def = define("ReduceMean", "mean", run_total<Mean>, infer<is_arithmetic>, QuantRule::Compute,
+  OpDef def = define("ReduceMean", "mean", run_total<Mean>, infer<is_arithmetic>, QuantRule::Mean,
                      {CpuList::LargeChips, CpuLimit::FourDimensions}, copied);
   def.keeps_range = true;
   def.npu = {.form = NpuForm::ChannelSum, .listed_as = "Conv"};
   return def;
 }
 OpDef sum() {
-  OpDef def = define("ReduceSum", "sum", run_total<Sum>, infer_shape_total<false>, QuantRule::Compute,
+  OpDef def = define("ReduceSum", "sum", run_total<Sum>, infer_shape_total<false>, QuantRule::Float,
                      {CpuList::LargeChips, CpuLimit::FourDimensions}, copied);
   def.npu = {.form = NpuForm::ChannelSum, .listed_as = "Conv"};
   return def;

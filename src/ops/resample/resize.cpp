@@ -259,7 +259,7 @@ std::span<const OpDef> resize() {
       .infer = infer,
       .run = run,
       .widen_half = false,
-      .quant = QuantRule::SameScale,
+      .quant = QuantRule::Resample,
       .engine = Engine::Move,
       .axes = AxisNames::ListAttribute,
       .exact_inputs = input_slots({1, 2}),

@@ -96,6 +96,7 @@ std::span<const OpDef> concat() {
                          .engine = Engine::Move,
                          .pattern = Pattern::Move,
                          .axes = AxisNames::Attribute,
+                         .parts = Parts::Joined,
                          .copied_input = copies_single_input,
                          .npu = {.form = NpuForm::Function},
                          .cpu = {CpuList::AllChips, CpuLimit::FourDimensions}};

@@ -170,7 +170,7 @@ std::span<const OpDef> pad() {
                          .infer = infer,
                          .run = run,
                          .widen_half = false,
-                         .quant = QuantRule::SameScale,
+                         .quant = QuantRule::Padding,
                          .engine = Engine::Move,
                          .pattern = Pattern::Move,
                          .axes = AxisNames::Input3,

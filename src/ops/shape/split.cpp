@@ -118,6 +118,7 @@ std::span<const OpDef> split() {
                          .engine = Engine::Move,
                          .pattern = Pattern::Move,
                          .axes = AxisNames::Attribute,
+                         .parts = Parts::Divided,
                          .npu = {.form = NpuForm::Function},
                          .cpu = {CpuList::LargeChips}};
   return {&def, 1};

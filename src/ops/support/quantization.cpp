@@ -77,7 +77,8 @@ void quantize(const TensorView& x, TensorScale s, const MutableTensorView& y) {
 
 std::optional<QuantParams> stored_grid(const Graph& graph, const Node& n) {
   const TensorData *data = graph.constant(n.input(0)), *scale = graph.constant(n.input(1)), *zero = graph.constant(n.input(2));
-  if (n.op != "DequantizeLinear" || !n.tail.empty() || !data || !scale || (n.has_input(2) && !zero)) return std::nullopt;
+  if (facts_of(n).conversion != Conversion::ToReals || !n.tail.empty() || !data || !scale || (n.has_input(2) && !zero))
+    return std::nullopt;
   if (!is_quantized_type(data->dtype()) || data->dtype() == DType::UInt16 || n.attributes.int_or("block_size", 0) != 0)
     return std::nullopt;
   QuantParams p;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
+#include "ops/facts.h"
 #include "ops/support/quantization.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
@@ -89,7 +90,8 @@ Result<bool> fold(Rewriter& r, NodeId id, const std::vector<TensorData>& values)
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     if (!n.outputs[i] || !values[i].has_value() || g.reader_count(n.outputs[i]) == 0) continue;
     // What was stored as integers keeps its grid, so that it can become the same integers again.
-    auto grid = n.op == "DequantizeLinear" ? ops::stored_grid(g, n) : ops::moved_grid(g, n, values[i].dims());
+    auto grid =
+        ops::facts_of(n).conversion == Conversion::ToReals ? ops::stored_grid(g, n) : ops::moved_grid(g, n, values[i].dims());
     patch.replace_tensor(n.outputs[i], patch.add_constant(g.tensor(n.outputs[i]).name, values[i], std::move(grid)));
   }
   if (patch.empty()) return false;

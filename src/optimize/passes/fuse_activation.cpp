@@ -31,17 +31,16 @@ Rewrite fuse_activation_rule(const Graph& g, const Node& n) {
   Node fused = *carrier;
   fused.outputs = n.outputs;
   TailStep step{n.op, n.attributes, -1, false};
-  if (n.op == "Clip") {
+  if (ops::facts_of(n).bounds == Bounds::Given) {
     const auto bounds = clip_bounds(g, n);
     if (!bounds) return no_match();
     if (std::isfinite(bounds->low)) step.attributes.set("min", bounds->low);
     if (std::isfinite(bounds->high)) step.attributes.set("max", bounds->high);
-  }
-  if (n.op == "PRelu") {
-    // Only a slope per channel or one for all: anything else is not what the output stage can do.
-    const TensorData* slope = g.constant(n.input(1));
+  } else if (n.has_input(1)) {
+    // Only a value per channel or one for all (slopes of a PRelu): anything else is not what the output stage can do.
+    const TensorData* values = g.constant(n.input(1));
     const auto dims = dims_of(g, n.output(0));
-    if (!slope || !dims || (slope->count() != 1 && (dims->size() < 2 || slope->count() != (*dims)[1]))) return no_match();
+    if (!values || !dims || (values->count() != 1 && (dims->size() < 2 || values->count() != (*dims)[1]))) return no_match();
     step.operand = static_cast<int32_t>(fused.inputs.size());
     fused.inputs.push_back(n.input(1));
   }

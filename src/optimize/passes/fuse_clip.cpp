@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/facts.h"
 #include "optimize/gated_form.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
@@ -22,18 +23,19 @@ struct Limited {
 std::optional<Limited> limits_of(const Graph& g, const Node& n) {
   if (!n.tail.empty()) return std::nullopt;
   Limited l;
-  if (n.op == "Relu") {
+  const OpDef& facts = ops::facts_of(n);
+  if (facts.bounds == Bounds::Zero) {
     l = {n.input(0), 0};
-  } else if (n.op == "Clip") {
+  } else if (facts.bounds == Bounds::Given) {
     const auto bounds = clip_bounds(g, n);
     if (!bounds || bounds->low > bounds->high) return std::nullopt;
     l = {n.input(0), bounds->low, bounds->high};
-  } else if ((n.op == "Max" || n.op == "Min") && n.inputs.size() == 2) {
+  } else if ((facts.arithmetic == Arithmetic::Max || facts.arithmetic == Arithmetic::Min) && n.inputs.size() == 2) {
     const size_t side = g.is_constant(n.input(0)) ? 0 : 1;
     const auto bound = constant_splat(g, n.input(side));
     if (!bound || std::isnan(*bound)) return std::nullopt;
     l.x = n.input(1 - side);
-    (n.op == "Max" ? l.low : l.high) = *bound;
+    (facts.arithmetic == Arithmetic::Max ? l.low : l.high) = *bound;
   } else {
     return std::nullopt;
   }
@@ -52,7 +54,7 @@ Rewrite fuse_clip_rule(const Graph& g, const Node& n) {
       nodes.push_back(before);
     }
   }
-  if (nodes.empty() && (n.op == "Relu" || n.op == "Clip")) return no_match();
+  if (nodes.empty() && ops::facts_of(n).bounds != Bounds::None) return no_match();
   if (outer->low == 0 && outer->high == INFINITY) return replace_node(g, n, successor(n, "Relu", {outer->x}), nodes);
   Patch patch(g);
   std::vector<TensorId> inputs{outer->x};

@@ -43,8 +43,8 @@ std::optional<std::vector<int64_t>> full_pads(const Graph& g, const Node& pad, i
 bool never_negative(const Graph& g, TensorId t) {
   const Node* p = g.producer_node(t);
   if (!p || !p->tail.empty()) return false;
-  if (p->op == "Clip") return p->has_input(1) && constant_scalar(g, p->input(1)).value_or(-1) >= 0;
   const OpDef& def = ops::facts_of(*p);
+  if (def.bounds == Bounds::Given) return p->has_input(1) && constant_scalar(g, p->input(1)).value_or(-1) >= 0;
   return def.never_negative || (def.pattern == Pattern::Pointwise && def.quant == QuantRule::Fixed01);
 }
 
@@ -69,7 +69,7 @@ Rewrite fuse_pad_rule(const Graph& g, const Node& n) {
     own[i + spatial] += (*pads)[i + 2 + static_cast<size_t>(rank)];
   }
   Node fresh = n;
-  if (n.op != "Conv") {
+  if (ops::facts_of(n).weights == Weights::None) {
     const std::vector<int64_t> kernel = n.attributes.ints_or("kernel_shape");
     if (kernel.size() != spatial) return no_match();
     for (size_t i = 0; i < spatial; ++i)

@@ -13,15 +13,17 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
+bool adds(const TailStep& s) { return ops::facts_of(s.op).arithmetic == Arithmetic::Add; }
+
 bool can_carry(const Graph& g, TensorId t) {
   const Node* n = g.producer_node(t);
   if (!n || !read_once(g, t) || n->outputs.size() > 1) return false;
   if (ops::facts_of(*n).weights == Weights::None) return false;
   // A constant bias of a MatMul is no residual.
   size_t steps = n->tail.size();
-  if (steps > 0 && n->tail[0].op == "Add" && g.is_constant(n->inputs[static_cast<size_t>(n->tail[0].operand)])) --steps;
+  if (steps > 0 && adds(n->tail[0]) && g.is_constant(n->inputs[static_cast<size_t>(n->tail[0].operand)])) --steps;
   return steps <= 1 && std::ranges::none_of(n->tail, [&](const TailStep& s) {
-           return s.op == "Add" && !g.is_constant(n->inputs[static_cast<size_t>(s.operand)]);
+           return adds(s) && !g.is_constant(n->inputs[static_cast<size_t>(s.operand)]);
          });
 }
 

@@ -134,7 +134,7 @@ class Channels {
     const Node& n = graph_.node(id);
     const int64_t channels = channels_of(n.output());
     if (!n.tail.empty() || n.outputs.size() != 1 || channels < 1 || !is_float_tensor(graph_, n.output())) return pin_all(n);
-    if (n.op == "Conv" || n.op == "ConvTranspose") return look_at_convolution(id, n);
+    if (const Weights w = ops::facts_of(n).weights; w == Weights::OutIn || w == Weights::InOut) return look_at_convolution(id, n);
     if (!keeps_channels_apart(n)) return pin_all(n);
     for (size_t i = 0; i < n.inputs.size(); ++i)
       if (n.inputs[i] && !graph_.is_constant(n.inputs[i])) join(n.inputs[i], n.output());
@@ -146,7 +146,7 @@ class Channels {
     const bool bias_known = !n.has_input(2) || graph_.is_constant(n.input(2));
     const int64_t in = channels_of(n.input(0)), out = channels_of(n.output()), group = n.attributes.int_or("group", 1);
     const std::string auto_pad = n.attributes.string_or("auto_pad", "NOTSET");
-    Convolution c{.weights = weights, .inputs = in, .outputs = out, .transposed = n.op == "ConvTranspose"};
+    Convolution c{.weights = weights, .inputs = in, .outputs = out, .transposed = ops::facts_of(n).weights == Weights::InOut};
     c.depthwise = group != 1 && group == in && group == out && !c.transposed;
     if (!weights || weights->dtype() != DType::Float32 || weights->packed() || !bias_known || in < 1 ||
         (group != 1 && !c.depthwise) || (auto_pad != "NOTSET" && auto_pad != "VALID"))

@@ -69,7 +69,7 @@ bool extend_end(Window& w) {
 Rewrite resolve_padding_rule(const Graph& g, const Node& n) {
   const std::string auto_pad = n.attributes.string_or("auto_pad", "NOTSET");
   const bool ceil_mode = n.attributes.int_or("ceil_mode", 0) != 0;
-  const bool transposed = n.op == "ConvTranspose";
+  const bool transposed = ops::facts_of(n).weights == Weights::InOut;
   const bool output_shape = transposed && n.attributes.has("output_shape");
   if (auto_pad == "NOTSET" && !ceil_mode && !output_shape && !n.attributes.has("auto_pad")) return no_match();
   auto window = window_of(g, n);
@@ -86,7 +86,7 @@ Rewrite resolve_padding_rule(const Graph& g, const Node& n) {
   if (ceil_mode) {
     const Window given = *window;
     if (!extend_end(*window)) return no_match();
-    const bool counts = n.op == "AveragePool" && n.attributes.int_or("count_include_pad", 0);
+    const bool counts = n.attributes.int_or("count_include_pad", 0);
     if (counts && window->end != given.end) return no_match();
     fresh.attributes.erase("ceil_mode");
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/facts.h"
 #include "quantize/forms/converter.h"
 
 namespace orknn::quantize {
@@ -55,7 +56,7 @@ std::optional<CommonScale> common_scale(double a_scale, double b_scale, DType da
 // The operand of the finer scale passes as `a`, so that nothing of it is lost, or the one that is subtracted: only `a` can be
 // negated.
 bool set_sum(Attributes& attributes, const Node& n, const Target& target, Operand& a, Operand& b, DType data) {
-  const bool subtracts = n.op == "Sub";
+  const bool subtracts = ops::facts_of(n).arithmetic == Arithmetic::Sub;
   if (subtracts || a.scale > b.scale) std::swap(a, b);
   const auto scale = common_scale(a.scale, b.scale, data);
   if (!scale) return false;
@@ -68,6 +69,17 @@ bool set_sum(Attributes& attributes, const Node& n, const Target& target, Operan
   return true;
 }
 
+// Differences are sums with a negative factor, quotients are products with the reciprocal.
+const char* integer_operator(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::Mul:
+    case Arithmetic::Div: return "int:Mul";
+    case Arithmetic::Max: return "int:Max";
+    case Arithmetic::Min: return "int:Min";
+    default: return "int:Add";
+  }
+}
+
 bool set_product(Attributes& attributes, const Node& n, const Target& target, double ratio) {
   const auto m = ops::make_multiplier(ratio);
   if (m) set_stage(attributes, target, *m, functions_of(n.tail));
@@ -78,17 +90,17 @@ bool set_product(Attributes& attributes, const Node& n, const Target& target, do
 Result<Outcome> lower_binary(Lowering& l, const Node& n) {
   auto target = target_of(l, n, n.tail);
   if (!target) return Outcome::stays_float(target.status().message());
-  const bool fixed_point = l.parameters(n.output())->fixed_point, product = n.op == "Mul" || n.op == "Div";
+  const bool fixed_point = l.parameters(n.output())->fixed_point, product = multiplies_or_divides(n);
   Operand a = operand(l, n.input(0), false, target->type, fixed_point),
-          b = operand(l, n.input(1), n.op == "Div", target->type, fixed_point);
+          b = operand(l, n.input(1), ops::facts_of(n).arithmetic == Arithmetic::Div, target->type, fixed_point);
   Attributes attributes;
   if (!(product ? set_product(attributes, n, *target, a.scale * b.scale / target->scale)
                 : set_sum(attributes, n, *target, a, b, target->type)))
     return l.scale_too_small(n.output());
   attributes.set("a_zero_point", a.zero_point);
   attributes.set("b_zero_point", b.zero_point);
-  const char* op = product ? "int:Mul" : n.op == "Max" ? "int:Max" : n.op == "Min" ? "int:Min" : "int:Add";
-  l.add_layer(n, op, {a.tensor, b.tensor, table_input(l, n, *target)}, std::move(attributes));
+  l.add_layer(n, integer_operator(ops::facts_of(n).arithmetic), {a.tensor, b.tensor, table_input(l, n, *target)},
+              std::move(attributes));
   return Outcome::lowered();
 }
 

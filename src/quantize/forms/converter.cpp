@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/facts.h"
+
 namespace orknn::quantize {
 using namespace ir;
 namespace {
@@ -15,7 +17,7 @@ int64_t table_entries(DType result) { return result == DType::Int16 ? 32768 : 40
 Target bounded_target(const Lowering& l, TensorId y, std::span<const TailStep> steps) {
   Target target = plain_target(l, y);
   for (const TailStep& s : steps) {
-    const Bounds bounds = *bounds_of(s);
+    const Interval bounds = *bounds_of(s);
     if (bounds.low > -INFINITY) target.low = std::max(target.low, l.quantized(bounds.low, y));
     if (bounds.high < INFINITY) target.high = std::min(target.high, l.quantized(bounds.high, y));
   }
@@ -28,7 +30,7 @@ Functions functions_from(const Lowering& l, const Node& n, std::span<const TailS
   for (const TailStep& s : steps) {
     std::vector<TensorData> operands;
     Attributes attributes = s.attributes;
-    if (s.op == "Clip") {  // a step states its bounds as attributes, a node as inputs
+    if (ops::facts_of(s.op).bounds == Bounds::Given) {  // a step states its bounds as attributes, a node as inputs
       for (const char* name : {"min", "max"}) {
         operands.push_back(attributes.has(name) ? TensorData::scalar<double>(attributes.float_or(name, 0)) : TensorData());
         attributes.erase(name);
@@ -41,10 +43,6 @@ Functions functions_from(const Lowering& l, const Node& n, std::span<const TailS
   }
   return f;
 }
-
-struct Interval {
-  double low = 0, high = 0;
-};
 
 // Where the result still changes, looked for from far outside in ever finer steps.
 Result<Interval> changing_part(const Lowering& l, const Functions& f, TensorId y) {

@@ -1,4 +1,5 @@
 // Means over neighbouring axes: ReduceMean, GlobalAveragePool.
+#include "ops/facts.h"
 #include "ops/support/requantize.h"
 #include "quantize/forms/converter.h"
 
@@ -43,7 +44,7 @@ Result<Outcome> lower_mean(Lowering& l, const Node& n) {
   attributes.set("end_axis", axes->end);
   set_stage(attributes, plain_target(l, y), *m, {n.op});
   const TensorId data = l.integer(x);
-  if (n.op == "GlobalAveragePool" || n.attributes.int_or("keepdims", 1) != 0)
+  if (ops::facts_of(n).pattern == Pattern::GlobalWindow || n.attributes.int_or("keepdims", 1) != 0)
     l.add_layer(n, "int:ReduceMean", {data}, std::move(attributes));
   else
     add_squeezed(l, n, *axes, data, std::move(attributes));

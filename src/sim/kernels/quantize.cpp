@@ -34,13 +34,13 @@ std::unique_ptr<State> plan(const KernelQuery& q, const OperandFacts& real, cons
 }
 
 std::unique_ptr<State> plan_quantize(const KernelQuery& q) {
-  if (q.node.op != "QuantizeLinear") return nullptr;
+  if (q.def.conversion != ir::Conversion::ToIntegers) return nullptr;
   const int64_t precision = q.attributes().get_int("precision");
   if (precision != 0 && precision != static_cast<int64_t>(DType::Float32)) return nullptr;
   return plan(q, q.inputs[0], q.outputs[0]);
 }
 std::unique_ptr<State> plan_dequantize(const KernelQuery& q) {
-  return q.node.op == "DequantizeLinear" ? plan(q, q.outputs[0], q.inputs[0]) : nullptr;
+  return q.def.conversion == ir::Conversion::ToReals ? plan(q, q.outputs[0], q.inputs[0]) : nullptr;
 }
 
 bool accepts_quantize(const KernelQuery& q) { return plan_quantize(q) != nullptr; }

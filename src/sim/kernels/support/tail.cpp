@@ -60,7 +60,7 @@ float parameter(const ir::OpDef& def, const ir::Attributes& attributes, std::str
 
 std::optional<Step> unary_step(std::string_view op, const ir::Attributes& attributes) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (op == "Clip")
+  if (ops::facts_of(op).bounds == ir::Bounds::Given)
     return Step{.fn = Fn::Clip,
                 .a = static_cast<float>(attributes.float_or("min", -kInfinity)),
                 .b = static_cast<float>(attributes.float_or("max", kInfinity))};
@@ -76,14 +76,16 @@ std::optional<Step> unary_step(std::string_view op, const ir::Attributes& attrib
 }
 
 std::optional<Fn> binary_function(std::string_view op, bool swapped) {
-  if (op == "Add") return Fn::Add;
-  if (op == "Mul") return Fn::Multiply;
-  if (op == "Sub") return swapped ? Fn::SubtractFrom : Fn::Subtract;
-  if (op == "Div") return swapped ? Fn::DivideInto : Fn::Divide;
-  if (op == "Max") return Fn::Max;
-  if (op == "Min") return Fn::Min;
-  if (op == "PRelu" && !swapped) return Fn::PRelu;
-  return std::nullopt;
+  switch (ops::facts_of(op).arithmetic) {
+    case ir::Arithmetic::Add: return Fn::Add;
+    case ir::Arithmetic::Mul: return Fn::Multiply;
+    case ir::Arithmetic::Sub: return swapped ? Fn::SubtractFrom : Fn::Subtract;
+    case ir::Arithmetic::Div: return swapped ? Fn::DivideInto : Fn::Divide;
+    case ir::Arithmetic::Max: return Fn::Max;
+    case ir::Arithmetic::Min: return Fn::Min;
+    case ir::Arithmetic::None: break;
+  }
+  return op == "PRelu" && !swapped ? std::optional(Fn::PRelu) : std::nullopt;
 }
 
 namespace {
