@@ -475,11 +475,4 @@ Result<std::vector<LayerDecision>> use_given_parameters(Graph& graph, const OpSe
   return decisions;
 }
 
-void forget_constant_grids(Graph& graph) {
-  for (size_t i = 0; i < graph.tensor_count(); ++i) {
-    Tensor& t = graph.tensor({static_cast<int32_t>(i)});
-    if (t.is_constant() && is_float(t.dtype)) t.quant.reset();
-  }
-}
-
 }  // namespace orknn::quantize

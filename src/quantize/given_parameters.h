@@ -15,7 +15,4 @@ namespace orknn::quantize {
 Result<std::vector<LayerDecision>> use_given_parameters(ir::Graph& graph, const ir::OpSet& ops,
                                                         const passes::Options& options = {}, passes::Trace* trace = nullptr);
 
-// The optimizer notes on float constants which integers they were; graphs that stay as they are do not carry that further.
-void forget_constant_grids(ir::Graph& graph);
-
 }  // namespace orknn::quantize

@@ -3,10 +3,11 @@
 namespace orknn::quantize {
 
 std::span<const Step> steps() {
-  static constexpr Step kSteps[] = {kExpandOperators, kFitTails,         kFoldNormalization, kTrySteps,        kWidenLayers,
-                                    kMeasureTensors,  kEqualizeChannels, kClipOutliers,      kRoundAdaptively, kChooseParameters,
-                                    kKeepSmallValues, kShareParameters,  kConvertFormats,    kRoundWeights,    kCorrectBias,
-                                    kReadParameters,  kLowerToIntegers};
+  static constexpr Step kSteps[] = {kExpandOperators, kFitTails,          kFoldNormalization,  kTrySteps,
+                                    kWidenLayers,     kMeasureTensors,    kEqualizeChannels,   kClipOutliers,
+                                    kRoundAdaptively, kChooseParameters,  kKeepSmallValues,    kShareParameters,
+                                    kConvertFormats,  kRoundWeights,      kCorrectBias,        kReadParameters,
+                                    kLowerToIntegers, kKeepStoredWeights, kForgetConstantGrids};
   return kSteps;
 }
 

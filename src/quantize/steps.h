@@ -50,6 +50,11 @@ inline constexpr Step kReadParameters{"read_parameters", "scales and zero points
 inline constexpr Step kLowerToIntegers{"lower_to_integers",
                                        "layers become integer layers, conversions where representations meet", 0, true};
 
+inline constexpr Step kKeepStoredWeights{
+    "keep_stored_weights", "weights that the source model holds as integers, and float layers read, are stored as those", 0};
+inline constexpr Step kForgetConstantGrids{"forget_constant_grids",
+                                           "constants that stay float no longer say which integers they were", 0, true};
+
 // In the order of their run.
 std::span<const Step> steps();
 

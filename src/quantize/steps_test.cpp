@@ -13,8 +13,9 @@ namespace {
 using namespace tests;
 
 bool is_of_another_stage(const Step& step) {
-  constexpr std::string_view kOthers[] = {kExpandOperators.name, kFoldNormalization.name, kTrySteps.name, kWidenLayers.name,
-                                          kReadParameters.name};
+  constexpr std::string_view kOthers[] = {kExpandOperators.name,    kFoldNormalization.name, kTrySteps.name,
+                                          kWidenLayers.name,        kReadParameters.name,    kKeepStoredWeights.name,
+                                          kForgetConstantGrids.name};
   return std::ranges::find(kOthers, step.name) != std::end(kOthers);
 }
 
@@ -104,6 +105,30 @@ TEST(Steps, ExpandOperatorsOfQuantizedModelsByPatches) {
   graph = graph_of(kQuantized);
   ASSERT_TRUE(expand_quantized_operators(graph, ops::builtin_ops(), {.disable = {"expand_operators"}}));
   EXPECT_NE(print(graph).find("QLinearMatMul"), std::string::npos) << print(graph);
+}
+
+// Weights that the source model holds as integers, between float layers.
+TEST(Steps, SettleConstantsThatWereIntegers) {
+  const auto settled = [](const passes::Options& options, passes::Trace& trace) {
+    Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  %w: float32[2,2,1,1] = const {0.5, -1, 1.5, 63}
+  %y = Conv(%x, %w)
+})");
+    QuantParams grid;
+    grid.scale = {0.5f};
+    grid.zero_point = {0};
+    graph.tensor(graph.find_tensor("w")).quant = grid;
+    EXPECT_TRUE(settle_constants(graph, ops::builtin_ops(), options, &trace));
+    const Tensor& w = graph.tensor(graph.find_tensor("w"));
+    EXPECT_FALSE(w.quant.has_value());
+    EXPECT_EQ(to_doubles(w.constant.view()), (std::vector<double>{0.5, -1, 1.5, 63}));
+    return w.constant.packed() != nullptr;
+  };
+  passes::Trace trace, without;
+  EXPECT_TRUE(settled({}, trace));
+  EXPECT_EQ(lines_of(trace, kKeepStoredWeights).size(), 1u);
+  EXPECT_FALSE(settled({.disable = {"keep_stored_weights"}}, without));
+  EXPECT_TRUE(lines_of(without, kKeepStoredWeights).empty());
 }
 
 TEST(Steps, RunFromTheirLevelOn) {

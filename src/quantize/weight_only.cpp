@@ -1,5 +1,7 @@
 #include "quantize/weight_only.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -232,9 +234,10 @@ void fit_to_samples(Rounding& r, const Node& n, const InputMoments& moments, con
           size, options);
   });
 }
-}  // namespace
 
-void keep_stored_weights(Graph& graph) {
+Status keep_stored_weights(passes::Rewriter& rewriter) {
+  Graph graph = rewriter.graph();
+  size_t kept = 0;
   for (NodeId id : graph.order()) {
     const TensorId t = graph.node(id).input(1);
     if (!weight_axes(graph, graph.node(id)) || !graph.tensor(t).quant || graph.tensor(t).constant.packed()) continue;
@@ -251,11 +254,26 @@ void keep_stored_weights(Graph& graph) {
     const auto integers = stored->values.values<int8_t>();
     const bool narrow = std::all_of(integers.begin(), integers.end(), [](int8_t v) { return v >= -8 && v <= 7; });
     const TensorData value = unpack(pack(narrow ? DType::Int4 : DType::Int8, dims, block, integers, grid.scale), DType::Float32);
-    if (identical(value.view(), tensor.constant.view())) tensor.constant = value;
+    if (!identical(value.view(), tensor.constant.view())) continue;
+    tensor.constant = value;
+    ++kept;
   }
+  if (kept == 0) return {};
+  rewriter.remark(fmt::format("{} constant(s) are stored as the integers of the source model", kept));
+  return rewriter.replace_graph(std::move(graph));
 }
 
-namespace {
+Status forget_constant_grids(passes::Rewriter& rewriter) {
+  Graph graph = rewriter.graph();
+  size_t forgotten = 0;
+  for (size_t i = 0; i < graph.tensor_count(); ++i) {
+    Tensor& t = graph.tensor({static_cast<int32_t>(i)});
+    if (!t.is_constant() || !is_float(t.dtype) || !t.quant) continue;
+    t.quant.reset();
+    ++forgotten;
+  }
+  return forgotten > 0 ? rewriter.replace_graph(std::move(graph)) : Status();
+}
 
 using Use = std::pair<TensorId, std::optional<int64_t>>;  // a constant, and which axis of it holds the output channels
 
@@ -394,6 +412,12 @@ class WeightRounding {
   std::map<Use, Weights> weights_;
 };
 }  // namespace
+
+Status settle_constants(Graph& graph, const OpSet& ops, const passes::Options& options, passes::Trace* trace) {
+  return run_steps(graph, ops,
+                   {pass_of(kKeepStoredWeights, keep_stored_weights), pass_of(kForgetConstantGrids, forget_constant_grids)},
+                   options, trace);
+}
 
 Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const OpSet& ops, const WeightOnlyOptions& options) {
   WeightRounding rounding(graph, options);

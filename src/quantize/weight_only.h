@@ -26,8 +26,9 @@ struct WeightOnlyOptions {
 // which layers.
 Result<std::vector<LayerDecision>> round_weights_only(ir::Graph& graph, const ir::OpSet& ops, const WeightOnlyOptions& options);
 
-// Weights that the source model itself holds as symmetric integers (the grid the optimizer noted when it folded their
-// DequantizeLinear) and that float layers read keep those integers. No value changes.
-void keep_stored_weights(ir::Graph& graph);
+// The last steps, of every graph: weights that the source model itself holds as symmetric integers (the grid the optimizer noted
+// when it folded their DequantizeLinear) and that float layers read keep those integers, other float constants lose the note. No
+// value changes.
+Status settle_constants(ir::Graph& graph, const ir::OpSet& ops, const passes::Options& options, passes::Trace* trace);
 
 }  // namespace orknn::quantize

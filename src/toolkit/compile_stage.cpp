@@ -4,8 +4,6 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "format/rknn_file.h"
-#include "quantize/given_parameters.h"
-#include "quantize/weight_only.h"
 #include "silicon/network.h"
 #include "toolkit/batch.h"
 #include "toolkit/model_ports.h"
@@ -29,8 +27,6 @@ std::string upper(std::string text) {
 
 // One set of shapes of the model.
 Result<format::Program> compile_graph(ir::Graph graph, const BuildConfig& config, compile::CompileOptions compiling) {
-  quantize::keep_stored_weights(graph);
-  quantize::forget_constant_grids(graph);
   if (config.remove_reshape) remove_port_reshapes(graph, compiling.normalization);
   if (Status s = take_yuv_pictures(graph, compiling.normalization, config.inputs_yuv_fmt, config.quant_img_RGB2BGR); !s)
     return s.stage("build");

@@ -231,6 +231,14 @@ Status store_weights_as_integers(const BuildConfig& config, Quantized& stage) {
   return {};
 }
 
+// What the graphs of every build end with.
+Status settle_constants(const BuildConfig& config, Quantized& stage) {
+  const passes::Options steps = step_options(config);
+  for (ir::Graph& other : stage.network.other_shapes)
+    ORKNN_TRY(quantize::settle_constants(other, stage.op_set(), undumped(steps), nullptr));
+  return quantize::settle_constants(stage.network.graph, stage.op_set(), steps, &stage.trace);
+}
+
 // Layers that make or read values beyond what float16 holds, by output tensor.
 LayerNames layers_beyond_float16(const ir::Graph& graph, const quantize::TensorStatistics& statistics) {
   constexpr float kLargestHalf = 65504;
@@ -516,20 +524,21 @@ Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized
 
 Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimized, const BuildRequest& request) {
   const std::string name = optimized.name;
+  const auto failed = [&](Status status, std::string_view stage) { return status.model(name).stage(stage); };
   const bool has_own_parameters = optimized.has_own_parameters;
-  if (request.do_quantization) {
-    auto quantized = quantize_with_samples(options, std::move(optimized), request);
-    if (!quantized) return Status(quantized.status()).model(name).stage("quantize");
-    return quantized;
+  Result<Quantized> quantized = request.do_quantization ? quantize_with_samples(options, std::move(optimized), request)
+                                                        : Result<Quantized>(in_float(std::move(optimized)));
+  if (!quantized) return failed(quantized.status(), "quantize");
+  if (!request.do_quantization) {
+    if (request.auto_hybrid)
+      if (Status s = lower_large_layers(options, request.dataset, *quantized); !s) return failed(s, "build");
+    if (has_own_parameters)
+      if (Status s = use_own_parameters(options.config, *quantized); !s) return failed(s, "quantize");
+    if (options.config.quantize_weight)
+      if (Status s = store_weights_as_integers(options.config, *quantized); !s) return failed(s, "quantize");
   }
-  Quantized stage = in_float(std::move(optimized));
-  if (request.auto_hybrid)
-    if (Status s = lower_large_layers(options, request.dataset, stage); !s) return s.model(name).stage("build");
-  if (has_own_parameters)
-    if (Status s = use_own_parameters(options.config, stage); !s) return s.model(name).stage("quantize");
-  if (options.config.quantize_weight)
-    if (Status s = store_weights_as_integers(options.config, stage); !s) return s.model(name).stage("quantize");
-  return stage;
+  if (Status s = settle_constants(options.config, *quantized); !s) return failed(s, "quantize");
+  return quantized;
 }
 
 }  // namespace orknn::toolkit
