@@ -15,15 +15,43 @@ namespace {
 using data::YamlValue;
 using YamlKind = YamlValue::Kind;
 
+YamlValue scalar(std::string text) {
+  YamlValue value(YamlKind::Scalar);
+  value.text = std::move(text);
+  return value;
+}
+YamlValue list(const std::vector<std::string>& texts) {
+  YamlValue value(YamlKind::List);
+  for (const std::string& text : texts) value.items.push_back(scalar(text));
+  return value;
+}
+
 template <auto kField>
 Status set_flag(BuildConfig& config, const YamlValue& value, std::string_view key) {
   ORKNN_TRY_ASSIGN(config.*kField, as_flag(value, key));
   return {};
 }
 template <auto kField>
+YamlValue get_flag(const BuildConfig& config) {
+  return scalar(config.*kField ? "true" : "false");
+}
+template <auto kField>
 Status set_text(BuildConfig& config, const YamlValue& value, std::string_view key) {
   ORKNN_TRY_ASSIGN(config.*kField, as_text(value, key));
   return {};
+}
+template <auto kField>
+YamlValue get_text(const BuildConfig& config) {
+  return scalar(config.*kField);
+}
+template <auto kField>
+Status set_texts(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(config.*kField, as_texts(value, key));
+  return {};
+}
+template <auto kField>
+YamlValue get_texts(const BuildConfig& config) {
+  return list(config.*kField);
 }
 template <auto kField>
 Status set_numbers(BuildConfig& config, const YamlValue& value, std::string_view key) {
@@ -36,6 +64,14 @@ Status set_number(BuildConfig& config, const YamlValue& value, std::string_view 
   ORKNN_TRY_ASSIGN(const std::string text, as_text(value, key));
   ORKNN_TRY_ASSIGN(config.*kField, as_number<T>(text, value, key));
   return {};
+}
+template <auto kField>
+YamlValue get_number(const BuildConfig& config) {
+  return scalar(fmt::format("{}", config.*kField));
+}
+
+YamlValue get_distance(const BuildConfig& config) {
+  return config.auto_hybrid_euc_thresh ? scalar(fmt::format("{}", *config.auto_hybrid_euc_thresh)) : YamlValue();
 }
 
 Status set_platforms(BuildConfig& config, const YamlValue& value, std::string_view key) {
@@ -55,6 +91,12 @@ Status set_swaps(BuildConfig& config, const YamlValue& value, std::string_view k
   return {};
 }
 
+YamlValue get_swaps(const BuildConfig& config) {
+  YamlValue value(YamlKind::List);
+  for (const bool swap : config.quant_img_RGB2BGR) value.items.push_back(scalar(swap ? "true" : "false"));
+  return value;
+}
+
 Status set_targets(BuildConfig& config, const YamlValue& value, std::string_view key) {
   if (value.kind != YamlKind::Map) return value.problem("expected 'layer: cpu' and the like for 'op_target'");
   for (const auto& [layer, target] : value.entries) {
@@ -63,9 +105,10 @@ Status set_targets(BuildConfig& config, const YamlValue& value, std::string_view
   return {};
 }
 
-Status set_rules(BuildConfig& config, const YamlValue& value, std::string_view key) {
-  ORKNN_TRY_ASSIGN(config.disable_rules, as_texts(value, key));
-  return {};
+YamlValue get_targets(const BuildConfig& config) {
+  YamlValue value(YamlKind::Map);
+  for (const auto& [layer, target] : config.op_target) value.entries.emplace_back(layer, scalar(target));
+  return value;
 }
 
 // A list of shapes, one shape, or a text of shapes with ';' between them.
@@ -129,53 +172,60 @@ Status set_channel_order(BuildConfig& config, const YamlValue& value, std::strin
   return {};
 }
 
-Status set_picture_formats(BuildConfig& config, const YamlValue& value, std::string_view key) {
-  ORKNN_TRY_ASSIGN(config.inputs_yuv_fmt, as_texts(value, key));
-  return {};
-}
-
 using Config = BuildConfig;
 using Kind = ConfigKey::Kind;
 constexpr ConfigKey kConfigKeys[] = {
     {"auto_hybrid_cos_thresh", Kind::Real, set_number<&Config::auto_hybrid_cos_thresh, double>,
-     "cosine that auto_hybrid brings every output to"},
-    {"auto_hybrid_euc_thresh", Kind::RealOrNone, set_number<&Config::auto_hybrid_euc_thresh, double>,
+     get_number<&Config::auto_hybrid_cos_thresh>, "cosine that auto_hybrid brings every output to"},
+    {"auto_hybrid_euc_thresh", Kind::RealOrNone, set_number<&Config::auto_hybrid_euc_thresh, double>, get_distance,
      "Euclidean distance that auto_hybrid brings every output below"},
-    {"batch_size", Kind::Whole, set_number<&Config::batch_size, int64_t>,
+    {"batch_size", Kind::Whole, set_number<&Config::batch_size, int64_t>, nullptr,
      "Toolkit1: samples of a calibration batch; epochs says how many batches are used", true},
-    {"channel_mean_value", Kind::Text, set_channel_means,
+    {"channel_mean_value", Kind::Text, set_channel_means, nullptr,
      "Toolkit1: means and divisor of the channels, 'M0 M1 M2 S', the inputs separated by '#'", true},
-    {"compress_weight", Kind::Flag, set_flag<&Config::compress_weight>, "store weights compressed, where the chip can read them"},
-    {"custom_string", Kind::Text, set_text<&Config::custom_string>, "text stored in the model"},
-    {"disable_rules", Kind::Names, set_rules, "passes of the optimizer or steps of the quantizer to leave out"},
-    {"dynamic_input", Kind::ShapeSets, set_shape_sets, "sets of input shapes that the model runs with"},
-    {"enable_flash_attention", Kind::Flag, set_flag<&Config::enable_flash_attention>,
+    {"compress_weight", Kind::Flag, set_flag<&Config::compress_weight>, get_flag<&Config::compress_weight>,
+     "store weights compressed, where the chip can read them"},
+    {"custom_string", Kind::Text, set_text<&Config::custom_string>, get_text<&Config::custom_string>, "text stored in the model"},
+    {"disable_rules", Kind::Names, set_texts<&Config::disable_rules>, get_texts<&Config::disable_rules>,
+     "passes of the optimizer or steps of the quantizer to leave out"},
+    {"dynamic_input", Kind::ShapeSets, set_shape_sets, nullptr, "sets of input shapes that the model runs with"},
+    {"enable_flash_attention", Kind::Flag, set_flag<&Config::enable_flash_attention>, nullptr,
      "compute attention as one task, where the chip can"},
-    {"epochs", Kind::Whole, set_number<&Config::epochs, int64_t>, "Toolkit1: calibration batches to use, -1 for all", true},
-    {"float_dtype", Kind::Name, set_text<&Config::float_dtype>, "number format of layers that are not quantized"},
-    {"inputs_yuv_fmt", Kind::Formats, set_picture_formats,
+    {"epochs", Kind::Whole, set_number<&Config::epochs, int64_t>, nullptr, "Toolkit1: calibration batches to use, -1 for all",
+     true},
+    {"float_dtype", Kind::Name, set_text<&Config::float_dtype>, get_text<&Config::float_dtype>,
+     "number format of layers that are not quantized"},
+    {"inputs_yuv_fmt", Kind::Formats, set_texts<&Config::inputs_yuv_fmt>, get_texts<&Config::inputs_yuv_fmt>,
      "format of the pictures an input takes, nv12 for example; once per input"},
-    {"mean_values", Kind::NumberLists, set_numbers<&Config::mean_values>, "mean of each channel of each input"},
-    {"model_pruning", Kind::Flag, set_flag<&Config::model_pruning>, "remove channels that no result depends on"},
-    {"op_target", Kind::Targets, set_targets, "where an op runs"},
-    {"optimization_level", Kind::Whole, set_number<&Config::optimization_level, int>, "0 to 3"},
-    {"quant_img_RGB2BGR", Kind::Flags, set_swaps, "calibration pictures are fed as BGR"},
-    {"quantize_weight", Kind::Flag, set_flag<&Config::quantize_weight>, "store weights as int8, compute in float"},
-    {"quantized_algorithm", Kind::Name, set_text<&Config::quantized_algorithm>, "how ranges are found"},
-    {"quantized_dtype", Kind::Name, set_text<&Config::quantized_dtype>, "number format of quantized layers"},
-    {"quantized_hybrid_level", Kind::Whole, set_number<&Config::quantized_hybrid_level, int>,
+    {"mean_values", Kind::NumberLists, set_numbers<&Config::mean_values>, nullptr, "mean of each channel of each input"},
+    {"model_pruning", Kind::Flag, set_flag<&Config::model_pruning>, nullptr, "remove channels that no result depends on"},
+    {"op_target", Kind::Targets, set_targets, get_targets, "where an op runs"},
+    {"optimization_level", Kind::Whole, set_number<&Config::optimization_level, int>, get_number<&Config::optimization_level>,
+     "0 to 3"},
+    {"quant_img_RGB2BGR", Kind::Flags, set_swaps, get_swaps, "calibration pictures are fed as BGR"},
+    {"quantize_weight", Kind::Flag, set_flag<&Config::quantize_weight>, nullptr, "store weights as int8, compute in float"},
+    {"quantized_algorithm", Kind::Name, set_text<&Config::quantized_algorithm>, get_text<&Config::quantized_algorithm>,
+     "how ranges are found"},
+    {"quantized_dtype", Kind::Name, set_text<&Config::quantized_dtype>, get_text<&Config::quantized_dtype>,
+     "number format of quantized layers"},
+    {"quantized_hybrid_level", Kind::Whole, set_number<&Config::quantized_hybrid_level, int>, nullptr,
      "0 to 3: how many layers stay in float, the most sensitive ones first"},
-    {"quantized_method", Kind::Name, set_text<&Config::quantized_method>, "what shares a scale of weights"},
-    {"registers", Kind::Flag, set_flag<&Config::registers>, "store the NPU's command streams and packed operands in the file"},
-    {"remove_reshape", Kind::Flag, set_flag<&Config::remove_reshape>,
+    {"quantized_method", Kind::Name, set_text<&Config::quantized_method>, get_text<&Config::quantized_method>,
+     "what shares a scale of weights"},
+    {"registers", Kind::Flag, set_flag<&Config::registers>, get_flag<&Config::registers>,
+     "store the NPU's command streams and packed operands in the file"},
+    {"remove_reshape", Kind::Flag, set_flag<&Config::remove_reshape>, get_flag<&Config::remove_reshape>,
      "inputs and outputs keep the shapes of the layers next to them"},
-    {"remove_weight", Kind::Flag, set_flag<&Config::remove_weight>, "leave out weights that another model provides"},
-    {"reorder_channel", Kind::Text, set_channel_order,
+    {"remove_weight", Kind::Flag, set_flag<&Config::remove_weight>, get_flag<&Config::remove_weight>,
+     "leave out weights that another model provides"},
+    {"reorder_channel", Kind::Text, set_channel_order, nullptr,
      "Toolkit1: '2 1 0' for RGB pictures and a network that takes BGR, the inputs separated by '#'", true},
-    {"single_core_mode", Kind::Flag, set_flag<&Config::single_core_mode>, "plan every layer for one core"},
-    {"sparse_infer", Kind::Flag, set_flag<&Config::sparse_infer>, "use the chip's kernels for sparse weights"},
-    {"std_values", Kind::NumberLists, set_numbers<&Config::std_values>, "divisor of each channel of each input"},
-    {"target_platform", Kind::Platforms, set_platforms, "chip to build for"},
+    {"single_core_mode", Kind::Flag, set_flag<&Config::single_core_mode>, get_flag<&Config::single_core_mode>,
+     "plan every layer for one core"},
+    {"sparse_infer", Kind::Flag, set_flag<&Config::sparse_infer>, get_flag<&Config::sparse_infer>,
+     "use the chip's kernels for sparse weights"},
+    {"std_values", Kind::NumberLists, set_numbers<&Config::std_values>, nullptr, "divisor of each channel of each input"},
+    {"target_platform", Kind::Platforms, set_platforms, get_text<&Config::target_platform>, "chip to build for"},
 };
 
 // Legal in other releases. Their keys without an effect are warned of.

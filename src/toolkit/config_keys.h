@@ -32,6 +32,9 @@ struct ConfigKey {
   std::string_view key;
   Kind kind;
   Status (*set)(BuildConfig& config, const data::YamlValue& value, std::string_view key);
+  // What `set` takes, Null for an option that is not set. nullptr: optimizer and calibration are done with the option, so that
+  // the files of hybrid quantization do not hold it.
+  data::YamlValue (*get)(const BuildConfig& config);
   std::string_view help;
   bool toolkit1 = false;  // only Toolkit1 has it: a script that uses it expects its default chip and its forms of results
 };

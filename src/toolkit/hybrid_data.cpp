@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "quantize/adaptive_rounding.h"
+#include "toolkit/config_keys.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -14,28 +15,39 @@ using nlohmann::ordered_json;
 
 constexpr int kDataVersion = 2;
 
+// Options are texts, lists of texts or maps of texts.
+ordered_json to_json(const data::YamlValue& value) {
+  using Kind = data::YamlValue::Kind;
+  if (value.kind == Kind::Null) return nullptr;
+  if (value.kind == Kind::Scalar) return value.text;
+  ordered_json j = value.kind == Kind::Map ? ordered_json::object() : ordered_json::array();
+  for (const data::YamlValue& item : value.items) j.push_back(item.text);
+  for (const auto& [key, entry] : value.entries) j[key] = entry.text;
+  return j;
+}
+
+data::YamlValue yaml_of(const ordered_json& j) {
+  using Kind = data::YamlValue::Kind;
+  const auto scalar = [](const ordered_json& v) {
+    data::YamlValue value(v.is_primitive() && !v.is_null() ? Kind::Scalar : Kind::Null);
+    if (value.kind == Kind::Scalar) value.text = v.is_string() ? v.get<std::string>() : v.dump();
+    return value;
+  };
+  if (!j.is_structured()) return scalar(j);
+  data::YamlValue value(j.is_array() ? Kind::List : Kind::Map);
+  for (const auto& [key, entry] : j.items())
+    if (j.is_array())
+      value.items.push_back(scalar(entry));
+    else
+      value.entries.emplace_back(key, scalar(entry));
+  return value;
+}
+
+// The options that step 2 has a use for, as config() takes them, and what else build() goes by.
 ordered_json to_json(const BuildConfig& c) {
-  ordered_json j{{"target_platform", c.target_platform},
-                 {"quantized_dtype", c.quantized_dtype},
-                 {"quantized_algorithm", c.quantized_algorithm},
-                 {"quantized_method", c.quantized_method},
-                 {"quant_img_RGB2BGR", c.quant_img_RGB2BGR},
-                 {"float_dtype", c.float_dtype},
-                 {"optimization_level", c.optimization_level},
-                 {"custom_string", c.custom_string},
-                 {"op_target", c.op_target},
-                 {"disable_rules", c.disable_rules},
-                 {"single_core_mode", c.single_core_mode},
-                 {"sparse_infer", c.sparse_infer},
-                 {"compress_weight", c.compress_weight},
-                 {"remove_weight", c.remove_weight},
-                 {"remove_reshape", c.remove_reshape},
-                 {"registers", c.registers},
-                 {"inputs_yuv_fmt", c.inputs_yuv_fmt},
-                 {"toolkit1", c.toolkit1},
-                 {"auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh},
-                 {"rknn_batch_size", c.rknn_batch_size}};
-  if (c.auto_hybrid_euc_thresh) j["auto_hybrid_euc_thresh"] = *c.auto_hybrid_euc_thresh;
+  ordered_json j{{"toolkit1", c.toolkit1}, {"rknn_batch_size", c.rknn_batch_size}};
+  for (const ConfigKey& row : config_keys())
+    if (row.get) j[std::string(row.key)] = to_json(row.get(c));
   return j;
 }
 
@@ -75,29 +87,13 @@ std::vector<T> list_field(const ordered_json& j, const std::string& name) {
 
 BuildConfig config_from(const ordered_json& j) {
   BuildConfig c;
-  c.target_platform = field(j, "target_platform", c.target_platform);
-  c.quantized_dtype = field(j, "quantized_dtype", c.quantized_dtype);
-  c.quantized_algorithm = field(j, "quantized_algorithm", c.quantized_algorithm);
-  c.quantized_method = field(j, "quantized_method", c.quantized_method);
-  c.quant_img_RGB2BGR = list_field<bool>(j, "quant_img_RGB2BGR");
-  c.rknn_batch_size = std::max<int64_t>(field(j, "rknn_batch_size", c.rknn_batch_size), 1);
-  c.float_dtype = field(j, "float_dtype", c.float_dtype);
-  c.optimization_level = field(j, "optimization_level", c.optimization_level);
-  c.custom_string = field(j, "custom_string", c.custom_string);
-  c.disable_rules = list_field<std::string>(j, "disable_rules");
-  c.single_core_mode = field(j, "single_core_mode", false);
-  c.sparse_infer = field(j, "sparse_infer", false);
-  c.compress_weight = field(j, "compress_weight", false);
-  c.remove_weight = field(j, "remove_weight", false);
-  c.remove_reshape = field(j, "remove_reshape", false);
-  c.registers = field(j, "registers", false);
-  c.inputs_yuv_fmt = list_field<std::string>(j, "inputs_yuv_fmt");
+  for (const ConfigKey& row : config_keys()) {
+    const data::YamlValue value = yaml_of(member(j, std::string(row.key)));
+    BuildConfig changed = c;
+    if (row.get && value.kind != data::YamlValue::Kind::Null && row.set(changed, value, row.key)) c = std::move(changed);
+  }
   c.toolkit1 = field(j, "toolkit1", false);
-  c.auto_hybrid_cos_thresh = field(j, "auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh);
-  if (const double euclid = field(j, "auto_hybrid_euc_thresh", -1.0); euclid > 0) c.auto_hybrid_euc_thresh = euclid;
-  if (const ordered_json& targets = member(j, "op_target"); targets.is_object())
-    for (const auto& [name, where] : targets.items())
-      if (where.is_string()) c.op_target[name] = where.get<std::string>();
+  c.rknn_batch_size = std::max<int64_t>(field(j, "rknn_batch_size", c.rknn_batch_size), 1);
   return c;
 }
 

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "toolkit/config_keys.h"
+#include "toolkit/hybrid_data.h"
+
 namespace orknn::toolkit {
 namespace {
 
@@ -112,5 +115,60 @@ TEST(HybridFile, NamesTheLineItCannotRead) {
   }
 }
 
+// Options are set to something else than their default by what their kind of value allows, so that a new one is tried too.
+data::YamlValue other_value(const ConfigKey& row) {
+  using Kind = ConfigKey::Kind;
+  switch (row.kind) {
+    case Kind::Flag: return *data::parse_yaml("true");
+    case Kind::Flags: return *data::parse_yaml("[true, false]");
+    case Kind::Whole: return *data::parse_yaml("2");
+    case Kind::Real:
+    case Kind::RealOrNone: return *data::parse_yaml("0.1234567890123");
+    case Kind::Targets: return *data::parse_yaml("{'a: b': cpu, c: npu}");
+    case Kind::Names:
+    case Kind::Formats: return *data::parse_yaml("[fold_scale, nv12]");
+    default: return *data::parse_yaml("'rk3588 \"x\"'");
+  }
+}
+
+TEST(HybridData, KeepsTheOptionsThatTheSecondStepNeeds) {
+  const auto text_of = [](const data::YamlValue& v) {
+    std::string text = v.text;
+    for (const data::YamlValue& item : v.items) text += "[" + item.text + "]";
+    for (const auto& [key, entry] : v.entries) text += "{" + key + "=" + entry.text + "}";
+    return text;
+  };
+  HybridData data;
+  data.config.toolkit1 = true;
+  data.config.rknn_batch_size = 4;
+  size_t kept = 0;
+  for (const ConfigKey& row : config_keys()) {
+    if (!row.get) continue;
+    const std::string before = text_of(row.get(data.config));
+    ASSERT_TRUE(row.set(data.config, other_value(row), row.key)) << row.key;
+    EXPECT_NE(text_of(row.get(data.config)), before) << row.key;
+    ++kept;
+  }
+  EXPECT_GE(kept, 19u);
+  const auto read = parse_hybrid_data(print(data));
+  ASSERT_TRUE(read) << read.status().to_string();
+  EXPECT_TRUE(read->config.toolkit1);
+  EXPECT_EQ(read->config.rknn_batch_size, 4);
+  for (const ConfigKey& row : config_keys())
+    if (row.get) EXPECT_EQ(text_of(row.get(read->config)), text_of(row.get(data.config))) << row.key;
+}
+
+TEST(HybridData, DamagedOptionsCountAsMissing) {
+  const auto read = parse_hybrid_data(
+      R"({"openrknn_hybrid": 2, "config": {"optimization_level": "three", "float_dtype": [1], "op_target": [["a"]],
+          "quant_img_RGB2BGR": [true, {"a": 1}], "target_platform": 7, "single_core_mode": true}})");
+  ASSERT_TRUE(read) << read.status().to_string();
+  const BuildConfig none;
+  EXPECT_EQ(read->config.optimization_level, none.optimization_level);
+  EXPECT_EQ(read->config.float_dtype, none.float_dtype);
+  EXPECT_TRUE(read->config.op_target.empty());
+  EXPECT_TRUE(read->config.quant_img_RGB2BGR.empty());
+  EXPECT_TRUE(read->config.single_core_mode);  // numbers and truth values of JSON count as well
+}
 }  // namespace
 }  // namespace orknn::toolkit
