@@ -78,6 +78,7 @@ def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_mode
         "clip_outliers",
         "correct_bias",
         "keep_small_values",
+        "keep_stored_weights",
         "round_adaptively",
     }
     common = ("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-t", "rk3588", "--trace", *NORMALIZE)
@@ -85,7 +86,7 @@ def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_mode
     # Trials would find that the nearest integers do.
     rounded = openrknn(*common, "-o", tmp_path / "a.rknn", "--algorithm", "adaround", "--disable", "try_steps")
     assert whole.returncode == 0 and rounded.returncode == 0, whole.stderr + rounded.stderr
-    for step in ("fit_tails", "try_steps", "correct_bias", "lower_to_integers"):
+    for step in ("fit_tails", "try_steps", "correct_bias", "lower_to_integers", "forget_constant_grids"):
         assert f" ms {step}: 1 run" in whole.stdout, step
     assert " ms round_adaptively: 1 run" in rounded.stdout and "round_adaptively: '" in rounded.stdout
     assert "correct_bias: '" in whole.stdout
@@ -96,6 +97,32 @@ def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_mode
     for option in ("--stop-after", "--disable"):  # half of a network is no network
         refused = openrknn(*common, "-o", tmp_path / "c.rknn", option, "lower_to_integers")
         assert refused.returncode != 0 and "lower_to_integers" in refused.stderr
+
+
+def test_integer_layers_get_the_tails_they_compute(tmp_path, make_onnx, openrknn):
+    """A sum after an activation: a float convolution takes both, an integer one the activation alone."""
+    rng = np.random.default_rng(2)
+    model = make_onnx(
+        [
+            ("Conv", ["x", "w"], ["c"], {}),
+            ("Relu", ["c"], ["r"], {}),
+            ("Add", ["r", "x"], ["a"], {}),
+            ("Relu", ["a"], ["y"], {}),
+        ],
+        {"x": ("float32", [1, 4, 8, 8])},
+        {"y": ("float32", [1, 4, 8, 8])},
+        {"w": rng.standard_normal((4, 4, 1, 1)).astype(np.float32)},
+    )
+    np.save(tmp_path / "x.npy", rng.standard_normal((1, 4, 8, 8)).astype(np.float32))
+    (tmp_path / "samples.txt").write_text("x.npy\n")
+    common = ("convert", model, "-t", "rk3588", "--trace", "-o", tmp_path / "m.rknn", "--dump-after", "forget_constant_grids")
+    in_float = openrknn(*common)
+    in_int8 = openrknn(*common, "--dataset", tmp_path / "samples.txt")
+    assert in_float.returncode == 0 and in_int8.returncode == 0, in_float.stderr + in_int8.stderr
+    assert "+ Relu() + Add(%x) + Relu()" in in_float.stdout
+    dumped = in_int8.stdout[in_int8.stdout.index("after forget_constant_grids:") :]
+    assert dumped.count('"int:Conv"(') == 1 and dumped.count('"int:Add"(') == 1 and "int:Table" not in dumped
+    assert "/before" not in dumped and "fit_tails: Conv" not in in_int8.stdout
 
 
 def test_auto_hybrid(tmp_path, pictures, shapes_model, openrknn):

@@ -29,6 +29,7 @@ class Driver : public Rewriter {
   bool may_rewrite() const override { return rewrites_ < options_.max_rewrites && rewrites_ < cap_; }
 
   Result<bool> apply(const Patch& patch) override {
+    if (options_.allows && !options_.allows(graph_, patch)) return false;
     std::unordered_map<int32_t, TensorFacts> facts;
     if (Status s = check(patch, facts); !s) {
       if (options_.strict) return located(s);

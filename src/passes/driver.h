@@ -20,6 +20,8 @@ struct Options {
   std::function<void(std::string_view pass, const ir::Graph& graph)> dump;
   size_t max_rewrites = SIZE_MAX;                                    // stop after so many rewrites: finds a bad one by bisection
   std::function<void(std::string_view pass, double done)> progress;  // `done` from 0 to 1
+  // Asked about a patch before it is applied: what it says no to stays as it is. Empty = everything is allowed.
+  std::function<bool(const ir::Graph& graph, const ir::Patch& patch)> allows;
   // Tests: a patch that changes a type or shape is an error instead of being dropped with a warning.
   bool strict = false;
 

@@ -21,7 +21,8 @@ class Rewriter {
   virtual int level() const = 0;
   // False once Options::max_rewrites is used up: the pass should return.
   virtual bool may_rewrite() const = 0;
-  // Applies the patch. A patch that would change a type or shape is dropped and reported; true means applied.
+  // Applies the patch. One that would change a type or shape is dropped and reported, one that the caller does not allow
+  // (Options::allows) only dropped; true means applied.
   virtual Result<bool> apply(const ir::Patch& patch) = 0;
   // The same network in another representation, such as integers instead of floats. Inputs and outputs stay and keep their order;
   // anything else may change, types included.

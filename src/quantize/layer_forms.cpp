@@ -227,7 +227,8 @@ LayerForm form_of_operator(const Graph& g, const Node& n) {
   return no("there is no integer form of " + n.op);
 }
 
-// By the node alone: operator, attributes, constant operands.
+}  // namespace
+
 LayerForm form_of(const Graph& g, const Node& n) {
   const LayerForm form = form_of_operator(g, n);
   // The optimizer folds what it can; at low levels and for large results it does not.
@@ -235,7 +236,6 @@ LayerForm form_of(const Graph& g, const Node& n) {
     return no("its data is a constant");
   return form;
 }
-}  // namespace
 
 LayerForms::LayerForms(const Graph& graph) {
   for (NodeId id : graph.order()) add(graph, id);

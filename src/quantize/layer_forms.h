@@ -32,6 +32,9 @@ struct LayerForm {
   bool notable = false;  // Float although there is an integer form, which would lose small or masked values
 };
 
+// By the node alone: operator, attributes, constant operands. Its tail does not count.
+LayerForm form_of(const ir::Graph& graph, const ir::Node& node);
+
 // The form of every layer of a graph. It is decided once, when layers get the tails that their forms compute (fit_tails); steps
 // that come later read it. Whether tensors have parameters does not count: that is what a Plan decides.
 class LayerForms {

@@ -149,6 +149,8 @@ size_t tail_steps_taken(const Graph& g, const Node& n, Form form) {
   return form == Form::Float ? n.tail.size() : tail_parts(g, n, form).end;
 }
 
+bool computes_tail(const Graph& g, const Node& n) { return tail_steps_taken(g, n, form_of(g, n).form) == n.tail.size(); }
+
 Result<LayerForms> fit_tails(Graph& graph, const OpSet& ops, const passes::Options& options, passes::Trace* trace) {
   LayerForms forms;
   ORKNN_TRY(run_steps(graph, ops, {pass_of(kFitTails, [&](passes::Rewriter& rewriter) { return fit(rewriter, forms); })}, options,

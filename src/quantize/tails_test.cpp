@@ -35,6 +35,20 @@ TEST(Tails, ConstantsRoundWithTheirLayer) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 3 * step) << i;
 }
 
+TEST(Tails, TellWhatALayerComputesAtOnce) {
+  const auto computes = [](std::string_view layer) {
+    const Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4], %z: float32[1,2,4,4]) -> (%y) {
+  %w: float32[2,2,1,1] = const {2, 1, 0.5, -1}
+  %y = )" + std::string(layer) + "\n}");
+    return computes_tail(graph, graph.node(graph.order()[0]));
+  };
+  EXPECT_TRUE(computes("Conv(%x, %w) + Add(%z) + Relu()"));
+  EXPECT_FALSE(computes("Conv(%x, %w) + Relu() + Add(%z)"));
+  EXPECT_TRUE(computes("Add(%x, %z) + Relu()"));
+  EXPECT_FALSE(computes("MaxPool(%x) {kernel_shape = [1,1]} + Relu()"));
+  EXPECT_TRUE(computes("LRN(%x) {size = 3} + Relu() + Add(%z)"));  // computed in float anyway
+}
+
 TEST(Tails, StepsBeyondTheIntegerFormBecomeLayers) {
   Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4], %z: float32[1,2,4,4]) -> (%y) {
   %y = MaxPool(%x) {kernel_shape = [1,1]} + Relu() + Add(%z) + Clip() {max = 6.0, min = -1.0}

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "optimize/pipeline.h"
 #include "quantize/quantized_operators.h"
+#include "quantize/tails.h"
 #include "toolkit/stages.h"
 
 namespace orknn::toolkit {
@@ -34,6 +35,14 @@ optimize::OptimizeOptions optimizer_options(const BuildOptions& options) {
   return optimizing;
 }
 
+// For networks whose layers become integer ones: what would only be taken apart again is not fused.
+bool fits_integer_layers(const ir::Graph& graph, const ir::Patch& patch) {
+  return std::ranges::all_of(patch.nodes(), [&](const ir::Node& n) {
+    const bool is_known = std::ranges::none_of(n.inputs, [&](ir::TensorId t) { return patch.is_new(t); });
+    return n.tail.empty() || !is_known || quantize::computes_tail(graph, n);
+  });
+}
+
 // Passes that options of the build ask for.
 std::vector<std::string> requested_passes(const BuildOptions& options) {
   std::vector<std::string> names;
@@ -49,10 +58,12 @@ Status expand_quantized(ir::Graph& graph, const ir::OpSet& ops, const BuildOptio
   return {};
 }
 
-Status optimize_graph(ir::Graph& graph, const ir::OpSet& ops, const BuildOptions& options, passes::Trace& trace) {
+Status optimize_graph(ir::Graph& graph, const ir::OpSet& ops, const BuildOptions& options, LayerNumbers numbers,
+                      passes::Trace& trace) {
   options.report(kOptimizing, 0, kOptimizingSteps);
   const size_t before = trace.entries.size();
   optimize::OptimizeOptions optimizing = optimizer_options(options);
+  if (numbers == LayerNumbers::Integers) optimizing.allows = fits_integer_layers;
   optimizing.max_rewrites -= std::min(before, optimizing.max_rewrites);  // they are the first lines of the trace
   ORKNN_TRY(optimize::optimize(graph, ops, optimizing, &trace, requested_passes(options)));
   options.report(kOptimizing, kOptimizingSteps, kOptimizingSteps);
@@ -87,7 +98,7 @@ Status report_pruning(const BuildOptions& options, const ir::Graph& source, cons
   const ir::OpSet& ops = pruned.op_set();
   passes::Trace trace;
   if (pruned.has_own_parameters) ORKNN_TRY(expand_quantized(whole, ops, without, trace));
-  ORKNN_TRY(optimize_graph(whole, ops, without, trace));
+  ORKNN_TRY(optimize_graph(whole, ops, without, LayerNumbers::Floats, trace));
   ORKNN_TRY_ASSIGN(const NetworkSize before, size_of(whole));
   ORKNN_TRY_ASSIGN(const NetworkSize after, size_of(pruned.network.graph));
   const auto line = [](const char* text) { log(LogLevel::Info, "", text); };
@@ -106,18 +117,24 @@ Status report_pruning(const BuildOptions& options, const ir::Graph& source, cons
 }
 }  // namespace
 
-Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported) {
+LayerNumbers quantized_numbers(const BuildOptions& options) {
+  const auto format = number_format(*options.chip, options.config.quantized_dtype);
+  return format && is_float(format->activations) ? LayerNumbers::Floats : LayerNumbers::Integers;
+}
+
+Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported, LayerNumbers numbers) {
   Optimized optimized{imported};
   optimized.stored = imported.stored;
   // In float32 the model computes what its source framework does, conversions included.
   optimized.has_own_parameters = options.config.float_dtype != "float32" && quantize::states_quantization(imported.network.graph);
+  if (optimized.has_own_parameters) numbers = LayerNumbers::Integers;
   for (ir::Graph* graph : optimized.network.all()) {
     optimized.trace = {};
     if (optimized.has_own_parameters)
       if (Status s = expand_quantized(*graph, imported.op_set(), options, optimized.trace); !s)
         return s.model(imported.name).stage("quantize");
     if (imported.stored) continue;
-    if (Status s = optimize_graph(*graph, imported.op_set(), options, optimized.trace); !s)
+    if (Status s = optimize_graph(*graph, imported.op_set(), options, numbers, optimized.trace); !s)
       return s.model(imported.name).stage("optimize");
   }
   if (options.config.model_pruning)

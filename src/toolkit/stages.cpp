@@ -41,7 +41,9 @@ Status check_request(const BuildConfig& config, const Imported& imported, const 
 
 Result<Built> build_model(const BuildOptions& options, const Imported& imported, const BuildRequest& request) {
   if (Status s = check_request(options.config, imported, request); !s) return s.model(imported.name).stage("build");
-  ORKNN_TRY_ASSIGN(Optimized optimized, optimize_model(options, imported));
+  ORKNN_TRY_ASSIGN(
+      Optimized optimized,
+      optimize_model(options, imported, request.do_quantization ? quantized_numbers(options) : LayerNumbers::Floats));
   ORKNN_TRY_ASSIGN(Quantized quantized, quantize_model(options, std::move(optimized), request));
   ORKNN_TRY_ASSIGN(Built built, compile_model(options, std::move(quantized)));
   // What was read of a file that was shortened meanwhile is worth nothing.

@@ -88,8 +88,13 @@ struct Optimized : Stage {
   bool has_own_parameters = false;  // the source is quantized; its layers become integer ones with the parameters it states
   std::shared_ptr<const StoredCalibration> stored = {};
 };
-// A model from the files of hybrid quantization is optimized already and stays as it is.
-Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported);
+// What most layers will compute in; it decides which steps are fused into the layer before them.
+enum class LayerNumbers : uint8_t { Floats, Integers };
+// Of a build that quantizes with calibration samples.
+LayerNumbers quantized_numbers(const BuildOptions& options);
+// A model from the files of hybrid quantization is optimized already and stays as it is. One with parameters of its own has
+// integer layers, whatever `numbers` says.
+Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported, LayerNumbers numbers);
 
 // What an improvement step of the quantizer does to samples that were held back from calibration: the loss of the worst output,
 // as 1 - cosine, with and without it.
