@@ -1,6 +1,9 @@
 // Resizing, cropping and colour conversion of pictures. TensorFlow's pictures are always channels last here.
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
 
 #include "import/tensorflow/layer.h"
 
@@ -49,6 +52,86 @@ Result<TensorId> resize_area(Layer& l, TensorId x) {
     const bool align_corners = l.bool_or("align_corners", false);
     const TensorId rows = l.add_constant("rows", area_matrix(dims[2], size[0], align_corners));
     const TensorId columns = l.add_constant("columns", area_matrix(dims[3], size[1], align_corners));
+    return l.matmul(l.matmul(rows, first), l.transpose(columns, {1, 0}));
+  });
+}
+
+// --- resizing with a kernel
+struct Kernel {
+  std::string_view name;
+  double radius;
+  double (*weight)(double distance);
+};
+template <int Radius>
+double lanczos(double x) {
+  if (x > Radius) return 0;
+  const double angle = std::numbers::pi * x;
+  return x <= 1e-3 ? 1 : Radius * std::sin(angle) * std::sin(angle / Radius) / (angle * angle);
+}
+double gaussian(double x) { return x >= 1.5 ? 0 : std::exp(-2 * x * x); }
+double box(double x) { return x < 0.5 ? 1 : x == 0.5 ? 0.5 : 0; }
+double triangle(double x) { return x < 1 ? 1 - x : 0; }
+double keys_cubic(double x) {
+  if (x >= 2) return 0;
+  return x >= 1 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : (1.5 * x - 2.5) * x * x + 1;
+}
+double mitchell_cubic(double x) {
+  if (x >= 2) return 0;
+  return x >= 1 ? ((-7.0 / 18 * x + 2) * x - 10.0 / 3) * x + 16.0 / 9 : (7.0 / 6 * x - 2) * x * x + 8.0 / 9;
+}
+constexpr Kernel kKernels[] = {{"lanczos1", 1, lanczos<1>},
+                               {"lanczos3", 3, lanczos<3>},
+                               {"lanczos5", 5, lanczos<5>},
+                               {"gaussian", 1.5, gaussian},
+                               {"box", 1, box},
+                               {"triangle", 1, triangle},
+                               {"keyscubic", 2, keys_cubic},
+                               {"mitchellcubic", 2, mitchell_cubic}};
+
+// What each source element counts for each target element, as a matrix [to, from]. Target elements whose center lies outside of
+// the source are 0. Places are computed in float32 as in TensorFlow: it decides whether an element at a kernel's border counts.
+TensorData kernel_matrix(const Kernel& kernel, int64_t from, int64_t to, float scale, float translation, bool antialias) {
+  const float step = 1 / scale, stretch = antialias ? std::max(step, 1.0f) : 1.0f, shrink = 1 / stretch;
+  const float reach = static_cast<float>(kernel.radius) * stretch, last = static_cast<float>(from - 1);
+  std::vector<float> weights(static_cast<size_t>(from * to), 0.0f);
+  for (int64_t i = 0; i < to; ++i) {
+    const float center = (static_cast<float>(i) + 0.5f) * step - step * translation;
+    if (!(center >= 0 && center <= static_cast<float>(from))) continue;
+    const auto begin = static_cast<int64_t>(std::clamp(std::ceil(center - reach - 0.5f), 0.0f, last));
+    const auto end = static_cast<int64_t>(std::clamp(std::floor(center + reach - 0.5f), 0.0f, last));
+    std::vector<double> row;
+    for (int64_t j = begin; j <= end; ++j)
+      row.push_back(kernel.weight(std::fabs((static_cast<float>(j) + 0.5f - center) * shrink)));
+    const double sum = std::accumulate(row.begin(), row.end(), 0.0);
+    if (std::fabs(sum) < 1000 * static_cast<double>(std::numeric_limits<float>::min())) continue;
+    for (int64_t j = begin; j <= end; ++j)
+      weights[static_cast<size_t>(i * from + j)] = static_cast<float>(row[static_cast<size_t>(j - begin)] / sum);
+  }
+  return TensorData::from<float>({to, from}, weights);
+}
+
+// tf.image.resize with antialias, or with a kernel that has no operator of its own: a matrix product per axis.
+Result<TensorId> scale_and_translate(Layer& l, TensorId x, TensorId, TensorId scales, TensorId shifts) {
+  ORKNN_TRY_ASSIGN(const auto size, l.ints(1, "to size the result"));
+  ORKNN_TRY_ASSIGN(const auto scale, l.need_doubles(scales, "to compute the weights of the resize"));
+  ORKNN_TRY_ASSIGN(const auto shift, l.need_doubles(shifts, "to compute the weights of the resize"));
+  const std::string_view name = l.string_or("kernel_type", "lanczos3");
+  const auto kernel = std::ranges::find(kKernels, name, &Kernel::name);
+  if (kernel == std::end(kKernels)) return unsupported("the kernel is not supported").found(std::string(name));
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1 || scale.size() != 2 || shift.size() != 2 || !(scale[0] > 0) ||
+      !(scale[1] > 0))
+    return invalid_model("the new size or the scale is impossible").found(to_string(size));
+  return in_channels_first(l, {}, l.cast(x, DType::Float32), [&](TensorId first) -> Result<TensorId> {
+    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(first, "to resize it"));
+    constexpr int64_t kMost = 1 << 24;
+    if (dims[2] < 1 || dims[3] < 1 || dims[2] > kMost / size[0] || dims[3] > kMost / size[1])
+      return unsupported("the picture is too large or empty").found(to_string(dims));
+    const auto matrix = [&](int64_t from, size_t axis) {
+      return kernel_matrix(*kernel, from, size[axis], static_cast<float>(scale[axis]), static_cast<float>(shift[axis]),
+                           l.bool_or("antialias", true));
+    };
+    const TensorId rows = l.add_constant("rows", matrix(dims[2], 0));
+    const TensorId columns = l.add_constant("columns", matrix(dims[3], 1));
     return l.matmul(l.matmul(rows, first), l.transpose(columns, {1, 0}));
   });
 }
@@ -126,6 +209,15 @@ TensorId hsv_to_rgb(Emitter& e, TensorId x) {
   return e.concat({mixed(e.sub(distance(3), 1.0)), mixed(e.sub(two, distance(2))), mixed(e.sub(two, distance(4)))}, -1);
 }
 
+TensorId adjust_hue(Emitter& e, TensorId x, TensorId turn) {
+  const TensorId hsv = rgb_to_hsv(e, x), hue = e.add(channel(e, hsv, 0), turn);
+  return hsv_to_rgb(e, e.concat({e.sub(hue, e.unary("Floor", hue)), e.slice(hsv, -1, 1, 3)}, -1));
+}
+TensorId adjust_saturation(Emitter& e, TensorId x, TensorId factor) {
+  const TensorId hsv = rgb_to_hsv(e, x), saturation = e.clip(e.mul(channel(e, hsv, 1), factor), 0, 1);
+  return hsv_to_rgb(e, e.concat({channel(e, hsv, 0), saturation, channel(e, hsv, 2)}, -1));
+}
+
 // (x - mean of the picture's channel) * factor + mean.
 TensorId adjust_contrast(Emitter& e, TensorId x, TensorId factor) {
   const TensorId mean = e.reduce("ReduceMean", x, {-3, -2}, true);
@@ -139,10 +231,13 @@ std::span<const Row> image_rows() {
       {"ResizeNearestNeighbor", resize_nearest},
       {"ResizeBicubic", resize_bicubic},
       {"ResizeArea", resize_area},
+      {"ScaleAndTranslate", scale_and_translate},
       {"CropAndResize", crop_and_resize},
       {"RGBToHSV", rgb_to_hsv},
       {"HSVToRGB", hsv_to_rgb},
       {"AdjustContrastv2", adjust_contrast},
+      {"AdjustHue", adjust_hue},
+      {"AdjustSaturation", adjust_saturation},
   };
   return rows;
 }

@@ -138,6 +138,54 @@ Result<std::vector<TensorId>> partition(Layer& l, TensorId x, TensorId numbers) 
   for (const auto& list : members) results.push_back(l.gather(rows, l.add_ints("members", list), 0));
   return results;
 }
+
+// How many of each row of sorted values come before each value.
+template <OpName Before>
+Result<TensorId> sorted_place(Layer& l, TensorId sorted, TensorId values) {
+  const TensorId before = l.binary(Before.chars, l.unsqueeze(sorted, {1}), l.unsqueeze(values, {2}));
+  return l.cast(l.reduce("ReduceSum", l.cast(before, DType::Int32), {2}, false), l.dtype_or("out_type", DType::Int32));
+}
+
+// `weights` summed per number along the last axis; numbers outside of [0, count) do not count.
+TensorId summed_by_number(Layer& l, TensorId numbers, Dims dims, int64_t count, TensorId weights) {
+  const int64_t axis = static_cast<int64_t>(dims.size()) - 1;
+  numbers = l.cast(numbers, DType::Int64);
+  const TensorId within =
+      l.binary("And", l.with_scalar("GreaterOrEqual", numbers, 0), l.with_scalar("Less", numbers, static_cast<double>(count)));
+  const TensorId index = l.where(within, numbers, l.scalar_like(numbers, static_cast<double>(count)));
+  dims.back() = count + 1;
+  const TensorId sums = l.emit("ScatterElements", {l.full(dims, 0, l.dtype_of(weights)), index, weights},
+                               {{"axis", axis}, {"reduction", std::string("add")}});
+  return l.slice(sums, axis, 0, count);
+}
+constexpr int64_t kMostNumbers = 1 << 24;
+Result<TensorId> dense_bincount(Layer& l, TensorId numbers, TensorId size, TensorId weights) {
+  ORKNN_TRY_ASSIGN(const int64_t count, l.need_integer(size, "to count so many numbers"));
+  ORKNN_TRY_ASSIGN(Dims dims, l.need_dims(numbers, "to count them"));
+  ORKNN_TRY_ASSIGN(const Dims weighted, l.need_dims(weights, "to know whether there are any"));
+  if (count < 0 || count > kMostNumbers) return unsupported("this many numbers are not supported").found(std::to_string(count));
+  if (dims.empty()) {
+    dims = {1};
+    numbers = l.reshape(numbers, dims);
+  }
+  const bool has_weights = element_count(weighted) > 0;
+  const TensorId ones = l.full(dims, 1, l.dtype_of(weights));
+  const bool is_binary = l.bool_or("binary_output", false);
+  const TensorId sums = summed_by_number(l, numbers, dims, count, has_weights && !is_binary ? weights : ones);
+  return is_binary ? l.with_scalar("Min", sums, 1) : sums;
+}
+Result<TensorId> histogram(Layer& l, TensorId x, TensorId range, TensorId bins) {
+  ORKNN_TRY_ASSIGN(const int64_t count, l.need_integer(bins, "to count so many bins"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to count its values"));
+  if (count < 1 || count > kMostNumbers) return unsupported("this many bins are not supported").found(std::to_string(count));
+  const Dims flat{element_count(dims)};
+  x = l.reshape(x, flat);
+  const TensorId low = l.gather(range, l.add_int_scalar("low", 0), 0), high = l.gather(range, l.add_int_scalar("high", 1), 0);
+  const double last = static_cast<double>(count - 1);
+  const TensorId place = l.mul(l.div(l.sub(x, low), l.sub(high, low)), static_cast<double>(count));
+  const TensorId bin = l.clip(l.unary("Floor", place), 0, last);
+  return summed_by_number(l, bin, flat, count, l.full(flat, 1, l.dtype_or("dtype", DType::Int32)));
+}
 }  // namespace
 
 std::span<const Row> indexing_rows() {
@@ -159,6 +207,10 @@ std::span<const Row> indexing_rows() {
       {"ReverseSequence", reverse_sequences},
       {"Roll", rolled},
       {"InvertPermutation", invert_permutation},
+      {"LowerBound", sorted_place<"Less">},
+      {"UpperBound", sorted_place<"LessOrEqual">},
+      {"DenseBincount", dense_bincount},
+      {"HistogramFixedWidth", histogram},
       {"Where", indices_of_nonzero},
       {"Unique|UniqueWithCounts", unique},
       {"ListDiff", list_difference},

@@ -78,6 +78,22 @@ TensorId cross(Emitter& e, TensorId a, TensorId b) {
   const TensorId next = e.add_ints("next", {1, 2, 0}), last = e.add_ints("last", {2, 0, 1});
   return e.sub(e.mul(e.gather(a, next, -1), e.gather(b, last, -1)), e.mul(e.gather(a, last, -1), e.gather(b, next, -1)));
 }
+// The inverse, of the transposed matrix where the node says so.
+TensorId inverse(Layer& l, TensorId x) { return l.unary("Inverse", l.bool_or("adjoint", false) ? l.swap_axes(x, -2, -1) : x); }
+Result<TensorId> inverse_of_matrix(Layer& l, TensorId x) {
+  ORKNN_TRY(l.need_rank(x, "to invert it").status());
+  return inverse(l, x);
+}
+Result<TensorId> solve(Layer& l, TensorId a, TensorId b) {
+  ORKNN_TRY(l.need_rank(a, "to solve for it").status());
+  return l.matmul(inverse(l, a), b);
+}
+// Only one triangle of the matrix counts.
+Result<TensorId> solve_triangle(Layer& l, TensorId a, TensorId b) {
+  ORKNN_TRY(l.need_rank(a, "to solve for it").status());
+  const int64_t upper = l.bool_or("lower", true) ? 0 : 1;
+  return l.matmul(inverse(l, l.emit("Trilu", {a}, {{"upper", upper}})), b);
+}
 }  // namespace
 
 std::span<const Row> matrix_rows() {
@@ -90,6 +106,9 @@ std::span<const Row> matrix_rows() {
       {"MatrixSetDiag|MatrixSetDiagV2|MatrixSetDiagV3", set_diagonal},
       {"MatrixDiagPart|MatrixDiagPartV2|MatrixDiagPartV3|DiagPart", diagonal_part},
       {"MatrixDeterminant", same<"Det">},
+      {"MatrixInverse|BatchMatrixInverse", inverse_of_matrix},
+      {"MatrixSolve|BatchMatrixSolve", solve},
+      {"MatrixTriangularSolve|BatchMatrixTriangularSolve", solve_triangle},
       {"Cross", cross},
   };
   return rows;
