@@ -121,8 +121,11 @@ Status judge(const Graph& graph, const Samples& samples, size_t first, size_t co
 
 void summarize(Losses& losses) {
   for (const std::vector<double>& list : losses.by_sample) {
+    std::vector<double> calibrated, held_back;
+    for (size_t k = 0; k < list.size(); ++k)
+      (k < losses.calibrated.size() && losses.calibrated[k] ? calibrated : held_back).push_back(list[k]);
     losses.mean.push_back(mean_of(list));
-    losses.expected.push_back(expected_loss(list));
+    losses.expected.push_back(std::max(expected_loss(calibrated), expected_loss(held_back)));
   }
 }
 
@@ -150,7 +153,8 @@ Status Trials::add(const quantize::KnownStatistics& known, size_t first, size_t 
   const auto run = [&](const Graph& computed, size_t limit, const quantize::Observe& observe) {
     return own.run(computed, limit, [&](size_t, std::string_view name, const TensorView& value) { observe(name, value); });
   };
-  auto trial = std::make_unique<Trial>(Trial{floats_.graph(), {}, judged_first, std::min(judged_count, most_samples_)});
+  auto trial = std::make_unique<Trial>(
+      Trial{floats_.graph(), {}, judged_first, std::min(judged_count, most_samples_), count == floats_.samples().size()});
   ORKNN_TRY_ASSIGN(trial->calibration, quantize::calibrate(trial->graph, ops_, floats_.forms(), run, count, choices_, known));
   sequence_.push_back(trials_.size());
   judged_ += trial->count;
@@ -209,6 +213,7 @@ Result<Losses> Trials::measure(const quantize::QuantizeOptions& choices, Extent 
     ORKNN_TRY_ASSIGN(const Graph graph, lower(trial, choices));
     ORKNN_TRY(judge(graph, floats_.samples(), trial.first, extent == Extent::FewSamples ? 1 : trial.count, floats_.golden(),
                     losses, extent == Extent::UntilSure ? judged * allowed : INFINITY));
+    if (!losses.by_sample.empty()) losses.calibrated.resize(losses.by_sample[0].size(), trial.whole);
     double worst = 0;
     for (const std::vector<double>& list : losses.by_sample) worst = std::max(worst, sum_of(list));
     if (worst <= judged * allowed) continue;

@@ -47,6 +47,7 @@ struct Losses {
   std::vector<double> mean;                    // per output, over the samples
   std::vector<double> expected;                // per output: what the mean over many other samples will hardly exceed
   std::vector<std::vector<double>> by_sample;  // per output, in an order that all networks measured to the end share
+  std::vector<bool> calibrated;                // by sample: it calibrated what it judges; fewer entries = it was held back
   double euclid = 0;                           // largest distance of any output on any sample
   double at_least = 0;                         // of a network that was not measured to the end: what worst_mean() cannot be below
 
@@ -108,6 +109,7 @@ class Trials {
     ir::Graph graph;  // the float graph as calibration leaves it
     quantize::Calibration calibration;
     size_t first = 0, count = 0;  // samples that judge it
+    bool whole = false;           // they calibrated it too
   };
 
   Status add(const quantize::KnownStatistics& known, size_t first, size_t count, size_t judged_first, size_t judged_count);
