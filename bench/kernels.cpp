@@ -210,13 +210,10 @@ void int_peak(benchmark::State& state, Isa isa, sim::kernels::Dot dot) {
   constexpr int64_t kDepth = 128;
   const TensorData a = filled(DType::Int32, {kIntRows * kDepth}), b = filled(DType::Int32, {kIntColumns * kDepth});
   TensorData sums = TensorData::allocate(DType::Int32, {kIntRows * kIntColumns});
-  std::vector<int64_t> offsets;
-  for (int64_t k = 0; k < kDepth; ++k) offsets.push_back(k * kIntColumns * 4);
   IntTile t;
   t.dot = dot;
   t.a = a.as<int32_t>();
   t.b = static_cast<const std::byte*>(b.data());
-  t.offsets = offsets.data();
   t.depth = kDepth;
   t.rows = kIntRows;
   t.columns = kIntColumns;

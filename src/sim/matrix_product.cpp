@@ -110,8 +110,9 @@ struct ResultWriter {
     for (int64_t c = 0; c < columns;) {
       const int64_t run = std::min(columns - c, layout.block - (column + c) % layout.block);
       const auto* to = static_cast<const std::byte*>(result) + layout.place(row, column + c) * bytes;
-      for (int64_t r = 0; r < rows; ++r, to += layout.block * bytes)
-        for (int64_t i = 0; i < run * bytes; i += 64) __builtin_prefetch(to + i, 1, 2);
+      const int64_t joined = run == layout.block ? rows : 1;  // rows of whole blocks follow each other
+      for (int64_t r = 0; r < rows; r += joined, to += layout.block * bytes)
+        for (int64_t i = 0; i < joined * run * bytes; i += 64) __builtin_prefetch(to + i, 1, 2);
       c += run;
     }
   }
@@ -187,7 +188,6 @@ MatrixProduct::MatrixProduct(DType left, DType right, int64_t depth, int64_t col
     dwords_ += pieces_.back().dwords;
     k += count;
   }
-  for (int64_t k = 0; k < pieces_[0].dwords; ++k) offsets_.push_back(k * kIntColumns * 4);
 }
 
 // --- left operand
@@ -218,51 +218,41 @@ Status MatrixProduct::pack_left_ints(const uint8_t* data, const RowLayout& layou
   // Nothing changes before all memory is there; calls of the pool may need some, too.
   const int64_t panels = divide_up(layout.rows, kIntRows), pitch = layout.rows == 1 ? 1 : kIntRows;
   const size_t bytes = static_cast<size_t>(panels * pitch * dwords_) * 4;
-  const int64_t line_bytes = (depth_ + 63) / 64 * 64, workers = std::min<int64_t>(pool.threads(), panels);
-  std::vector<int32_t> sums(pieces_.size() * static_cast<size_t>(layout.rows));
-  if (!scratch_.reserve(static_cast<size_t>(workers * line_bytes))) return out_of_scratch(workers * line_bytes);
+  const bool plain = layout.block == depth_,
+             in_place = left_type_ == DType::Int8 && (plain || (pieces_.size() == 1 && layout.block % 16 == 0));
+  const int64_t line_bytes = in_place ? 0 : (depth_ + 63) / 64 * 64, workers = std::min<int64_t>(pool.threads(), panels);
+  if (!scratch_.reserve(static_cast<size_t>(workers * kIntRows * line_bytes)))
+    return out_of_scratch(workers * kIntRows * line_bytes);
   if (!left_.reserve(bytes)) return out_of_scratch(static_cast<int64_t>(bytes));
-  const bool in_place = left_type_ == DType::Int8 && layout.block == depth_;
+  const IntForms& f = int_forms(isa_);
   for_each_job(pool, panels, [&](int64_t panel, int64_t worker) {
-    int8_t* line = scratch_.as<int8_t>() + worker * line_bytes;
-    int32_t* to = left_.as<int32_t>() + panel * pitch * dwords_;
-    for (int64_t row = panel * kIntRows; row < std::min(layout.rows, (panel + 1) * kIntRows); ++row) {
-      if (!in_place) gather_row(data, left_type_, layout, row, line);
-      const int8_t* from = in_place ? reinterpret_cast<const int8_t*>(data) + row * depth_ : line;
-      pack_row(from, to + row % kIntRows, pitch, sums.data() + row, layout.rows);
+    const int64_t row = panel * kIntRows;
+    IntPanel p;
+    p.words = words_;
+    p.flip = static_cast<uint8_t>(0x80 ^ f.data_flip);  // bytes become unsigned, unless the form wants them signed
+    p.rows = std::min(layout.rows - row, kIntRows);
+    p.pitch = pitch;
+    const uint8_t* x = data + layout.place(row, 0);
+    p.row_stride = layout.block;
+    if (!in_place) {
+      auto* lines = scratch_.as<int8_t>() + worker * kIntRows * line_bytes;
+      for (int64_t r = 0; r < p.rows; ++r) gather_row(data, left_type_, layout, row + r, lines + r * line_bytes);
+      x = reinterpret_cast<const uint8_t*>(lines);
+      p.row_stride = line_bytes;
+    } else if (!plain) {
+      p.block = layout.block;
+      p.block_stride = layout.rows * layout.block;
+    }
+    for (const Piece& piece : pieces_) {
+      p.x = x + piece.begin;
+      p.depth = piece.depth;
+      p.y = left_.as<int32_t>() + (panel * dwords_ + piece.dword) * pitch;
+      f.panel(p);
     }
   });
-  left_sums_ = std::move(sums);
+  left_sums_.clear();
   rows_ = layout.rows;
   return {};
-}
-
-// A row as the dwords of its panel: bytes with their sign bit changed, which makes them unsigned, unless the form wants them
-// signed, or words. And the sums of its pieces.
-void MatrixProduct::pack_row(const int8_t* line, int32_t* out, int64_t pitch, int32_t* sums, int64_t sums_stride) const {
-  const IntForms& f = int_forms(isa_);
-  const uint32_t flip = 0x80u ^ f.data_flip;
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    const Piece& p = pieces_[i];
-    const int8_t* from = line + p.begin;
-    sums[static_cast<int64_t>(i) * sums_stride] = f.sum_row(from, Int::Signed8, p.depth);
-    int64_t k = 0;
-    if (words_) {
-      const auto word = [](int8_t v) { return static_cast<uint32_t>(static_cast<uint16_t>(v)); };
-      for (; k + 2 <= p.depth; k += 2, out += pitch) *out = static_cast<int32_t>(word(from[k]) | word(from[k + 1]) << 16);
-      if (k < p.depth) *out = static_cast<int32_t>(word(from[k])), out += pitch;
-      continue;
-    }
-    for (; k + 4 <= p.depth; k += 4, out += pitch) {
-      uint32_t four = 0;
-      std::memcpy(&four, from + k, 4);
-      *out = static_cast<int32_t>(four ^ flip * 0x01010101u);
-    }
-    if (k == p.depth) continue;
-    uint32_t rest = 0;
-    for (int64_t j = 0; k + j < p.depth; ++j) rest |= (static_cast<uint8_t>(from[k + j]) ^ flip) << (8 * j);
-    *out = static_cast<int32_t>(rest), out += pitch;
-  }
 }
 
 // --- right operand
@@ -353,24 +343,44 @@ Status MatrixProduct::run(const ProductScaling& scaling, void* result, DType typ
   factors_.clear();
   if (is_float(type)) factors_.assign(scaling.factor.begin(), scaling.factor.end());
   if (!has_float_sums()) set_terms(scaling);
+  if (!has_float_sums() && !scaling.right_zero.empty() && left_sums_.empty()) sum_left(pool);
   const ResultWriter writer{result, type, layout, scaling, factors_};
-  // Float sums in plain rows are results already.
+  // Sums that are results already, in plain rows, and those of integers in fours, too.
+  const bool ints_direct = !has_float_sums() && type == DType::Int32 && scaling.factor.empty() && scaling.right_zero.empty() &&
+                           pieces_.size() == 1 && rows_ > 1 && (layout.block == columns_ || layout.block == 4);
   const bool direct = has_float_sums() && type == DType::Float32 && factors_.empty() && layout.block == columns_;
   const int64_t tiles = divide_up(columns_, kIntColumns), panels = divide_up(rows_, kIntRows);
-  const int64_t strips = divide_up(panels, kStripPanels);
+  // Results are written where others were before: in plain rows one panel meets all tiles before the next one does, in fours of
+  // columns a tile meets many panels.
+  const bool by_rows = !has_float_sums() && layout.block == columns_;
+  const int64_t strip_panels = by_rows       ? 1
+                               : ints_direct ? 4 * kStripPanels
+                                             : kStripPanels,
+                strip_rows = strip_panels * kIntRows, strips = divide_up(panels, strip_panels);
   // Some tiles of the right operand stay in the cache while strips pass.
   const int64_t tile_bytes = (has_float_sums() ? depth_ : dwords_) * kIntColumns * 4;
   int64_t block = std::clamp<int64_t>(kRightBlock / tile_bytes, 1, tiles);
   block = std::clamp<int64_t>(tiles / std::max<int64_t>(1, 4 * pool.threads() / strips), 1, block);
   for_each_job(pool, divide_up(tiles, block) * strips, [&](int64_t job, int64_t) {
-    const int64_t first_tile = job / strips * block, row = job % strips * kStripRows, rows = std::min(kStripRows, rows_ - row);
+    const int64_t first_tile = job / strips * block, row = job % strips * strip_rows, rows = std::min(strip_rows, rows_ - row);
     for (int64_t tile = first_tile; tile < std::min(first_tile + block, tiles); ++tile) {
       const int64_t column = tile * kIntColumns, columns = std::min(kIntColumns, columns_ - column);
-      writer.prefetch(row, rows, column, columns);
+      if (!by_rows) writer.prefetch(row, rows, column, columns);
       if (direct)
         sum_floats(row, rows, tile, static_cast<float*>(result) + layout.place(row, column), columns_);
+      else if (ints_direct && rows % kIntRows == 0 && columns % 16 == 0)
+        for (int64_t r = row; r < row + rows; r += kIntRows) {
+          IntTile t;
+          t.sums = static_cast<int32_t*>(result) + layout.place(r, column);
+          t.row_stride = layout.block;
+          if (layout.block == 4) t.quad_stride = 4 * rows_;
+          sum_tile(scaling, r / kIntRows, tile, pieces_[0], t);
+        }
       else
-        sum_strip(scaling, row, rows, tile, [&](const auto* sums) { writer.write(sums, row, rows, column, columns); });
+        for (int64_t r = row; r < row + rows; r += kStripRows) {
+          const int64_t some = std::min(kStripRows, row + rows - r);
+          sum_strip(scaling, r, some, tile, [&](const auto* sums) { writer.write(sums, r, some, column, columns); });
+        }
     }
   });
   return {};
@@ -378,46 +388,72 @@ Status MatrixProduct::run(const ProductScaling& scaling, void* result, DType typ
 
 // sum of (a - za)(b - zb) = sum of ab - za sum of b - zb sum of a + depth za zb. Unsigned bytes of a are 128 larger than a.
 void MatrixProduct::set_terms(const ProductScaling& scaling) {
-  const uint32_t left = static_cast<uint32_t>(scaling.left_zero),
-                 shifted = left + (words_ ? 0u : 128u - int_forms(isa_).data_flip);
-  terms_.resize(right_sums_.size());
+  const uint32_t left = static_cast<uint32_t>(scaling.left_zero), shifted = left + left_offset();
+  const int64_t pitch = terms_pitch();
+  terms_.resize(pieces_.size() * static_cast<size_t>(pitch));
   for (size_t i = 0; i < pieces_.size(); ++i)
     for (size_t n = 0; n < static_cast<size_t>(columns_); ++n) {
-      const size_t at = i * static_cast<size_t>(columns_) + n, zero_at = static_cast<size_t>(pieces_[i].group * columns_) + n;
+      const size_t zero_at = static_cast<size_t>(pieces_[i].group * columns_) + n;
       const uint32_t right = scaling.right_zero.empty() ? 0u : static_cast<uint32_t>(scaling.right_zero[zero_at]);
-      terms_[at] = static_cast<int32_t>(static_cast<uint32_t>(pieces_[i].depth) * left * right -
-                                        shifted * static_cast<uint32_t>(right_sums_[at]));
+      terms_[i * static_cast<size_t>(pitch) + n] =
+          static_cast<int32_t>(static_cast<uint32_t>(pieces_[i].depth) * left * right -
+                               shifted * static_cast<uint32_t>(right_sums_[i * static_cast<size_t>(columns_) + n]));
     }
 }
 
-// Sums of a tile over one piece, zero points settled.
-void MatrixProduct::sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece,
-                             int32_t* sums) const {
+uint32_t MatrixProduct::left_offset() const { return words_ ? 0 : 128u - int_forms(isa_).data_flip; }
+int64_t MatrixProduct::terms_pitch() const { return divide_up(columns_, kIntColumns) * kIntColumns; }
+
+// The sums of rows: their products with ones.
+void MatrixProduct::sum_left(ThreadPool& pool) {
+  alignas(64) int32_t ones[16];
+  std::fill(std::begin(ones), std::end(ones), words_ ? 0x00010001 : 0x01010101);
+  std::vector<int32_t> totals(pieces_.size() * static_cast<size_t>(rows_));
+  pool.parallel_for(divide_up(rows_, kIntRows), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel)
+      for (size_t i = 0; i < pieces_.size(); ++i) {
+        alignas(64) int32_t sums[kIntRows * kIntColumns];
+        IntTile t;
+        t.b = reinterpret_cast<const std::byte*>(ones);
+        t.b_stride = 0;
+        t.columns = 1;
+        t.sums = sums;
+        multiply(panel, pieces_[i], t);
+        for (int64_t r = 0, row = panel * kIntRows; r < kIntRows && row < rows_; ++r, ++row)
+          totals[i * static_cast<size_t>(rows_) + static_cast<size_t>(row)] = static_cast<int32_t>(
+              static_cast<uint32_t>(sums[r * kIntColumns]) - left_offset() * static_cast<uint32_t>(pieces_[i].depth));
+      }
+  });
+  left_sums_ = std::move(totals);
+}
+
+// A piece of a panel with what `t` says of the right operand.
+void MatrixProduct::multiply(int64_t panel, const Piece& piece, IntTile t) const {
   const IntForms& f = int_forms(isa_);
-  const int64_t pitch = rows_ == 1 ? 1 : kIntRows, first = tile * kIntColumns;
-  IntTile t;
+  const int64_t pitch = rows_ == 1 ? 1 : kIntRows;
   t.dot = words_ ? Dot::Words : Dot::BytesAUnsigned;
   t.a = left_.as<int32_t>() + (panel * dwords_ + piece.dword) * pitch;
-  t.b = reinterpret_cast<const std::byte*>(right_.as<int32_t>() + (tile * dwords_ + piece.dword) * kIntColumns);
-  t.offsets = offsets_.data();
   t.depth = piece.dwords;
   t.rows = std::min(kIntRows, rows_ - panel * kIntRows);
-  t.columns = std::min(kIntColumns, columns_ - first);
-  t.sums = sums;
   if (pitch == 1)
-    f.row({t.dot, t.a, t.b, t.offsets, t.depth, t.columns, sums});
+    f.row({t.dot, t.a, t.b, t.offsets, t.b_stride, t.depth, t.columns, t.sums, t.start});
   else
     f.tile(t);
-  const auto which = static_cast<size_t>(&piece - pieces_.data());
-  const int32_t* terms = terms_.data() + which * static_cast<size_t>(columns_) + first;
-  const int32_t* zeros = scaling.right_zero.empty() ? nullptr : scaling.right_zero.data() + piece.group * columns_ + first;
-  for (int64_t r = 0; r < t.rows; ++r) {
-    auto* row = reinterpret_cast<uint32_t*>(sums + r * kIntColumns);
-    for (int64_t c = 0; c < t.columns; ++c) row[c] += static_cast<uint32_t>(terms[c]);
-    if (!zeros) continue;
-    const auto left =
-        static_cast<uint32_t>(left_sums_[which * static_cast<size_t>(rows_) + static_cast<size_t>(panel * kIntRows + r)]);
-    for (int64_t c = 0; c < t.columns; ++c) row[c] -= static_cast<uint32_t>(zeros[c]) * left;
+}
+
+// Sums of a tile over one piece, zero points settled, to where `t` has them.
+void MatrixProduct::sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece, IntTile t) const {
+  const int64_t first = tile * kIntColumns, which = &piece - pieces_.data();
+  t.b = reinterpret_cast<const std::byte*>(right_.as<int32_t>() + (tile * dwords_ + piece.dword) * kIntColumns);
+  t.columns = std::min(kIntColumns, columns_ - first);
+  t.start = terms_.data() + which * terms_pitch() + first;
+  multiply(panel, piece, t);
+  if (scaling.right_zero.empty()) return;
+  const int32_t* zeros = scaling.right_zero.data() + piece.group * columns_ + first;
+  const int32_t* lefts = left_sums_.data() + which * rows_ + panel * kIntRows;
+  for (int64_t r = 0; r < std::min(kIntRows, rows_ - panel * kIntRows); ++r) {
+    auto* row = reinterpret_cast<uint32_t*>(t.sums + r * t.row_stride);
+    for (int64_t c = 0; c < t.columns; ++c) row[c] -= static_cast<uint32_t>(zeros[c]) * static_cast<uint32_t>(lefts[r]);
   }
 }
 
@@ -432,8 +468,11 @@ void MatrixProduct::sum_strip(const ProductScaling& scaling, int64_t row, int64_
   }
   if (pieces_.size() == 1 && scaling.right_scale.empty()) {
     alignas(64) int32_t sums[kStripSums];
-    for (int64_t r = 0; r < rows; r += kIntRows)
-      sum_tile(scaling, (row + r) / kIntRows, tile, pieces_[0], sums + r * kIntColumns);
+    for (int64_t r = 0; r < rows; r += kIntRows) {
+      IntTile t;
+      t.sums = sums + r * kIntColumns;
+      sum_tile(scaling, (row + r) / kIntRows, tile, pieces_[0], t);
+    }
     return finish(sums);
   }
   if (scaling.right_scale.empty()) {
@@ -452,10 +491,12 @@ void MatrixProduct::sum_strip(const ProductScaling& scaling, int64_t row, int64_
 template <class Add>
 void MatrixProduct::sum_pieces(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile, const Add& add) const {
   alignas(64) int32_t sums[kIntRows * kIntColumns];
+  IntTile t;
+  t.sums = sums;
   const int64_t first = tile * kIntColumns, columns = std::min(kIntColumns, columns_ - first);
   for (const Piece& piece : pieces_)
     for (int64_t panel = 0; panel < rows; panel += kIntRows) {
-      sum_tile(scaling, (row + panel) / kIntRows, tile, piece, sums);
+      sum_tile(scaling, (row + panel) / kIntRows, tile, piece, t);
       for (int64_t r = 0; r < std::min(kIntRows, rows - panel); ++r)
         for (int64_t c = 0; c < columns; ++c) add(piece, (panel + r) * kIntColumns + c, first + c, sums[r * kIntColumns + c]);
     }

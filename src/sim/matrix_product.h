@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/threads.h"
-#include "sim/kernels/support/cpu.h"
+#include "sim/kernels/support/int_forms.h"
 #include "sim/matrix_layout.h"
 
 namespace orknn::sim {
@@ -63,12 +63,15 @@ class MatrixProduct {
 
   Status pack_left_floats(const Half* data, const RowLayout& layout, ThreadPool& pool);
   Status pack_left_ints(const uint8_t* data, const RowLayout& layout, ThreadPool& pool);
-  void pack_row(const int8_t* line, int32_t* out, int64_t pitch, int32_t* sums, int64_t sums_stride) const;
   Status pack_right_floats(const void* data, const RightLayout& layout, const ProductScaling& scaling, ThreadPool& pool);
   Status pack_right_ints(const void* data, const RightLayout& layout, ThreadPool& pool);
   void pack_tile(const void* data, const RightLayout& layout, int64_t first, int32_t* to, int32_t* all_sums) const;
   void set_terms(const ProductScaling& scaling);
-  void sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece, int32_t* sums) const;
+  uint32_t left_offset() const;  // of packed elements
+  int64_t terms_pitch() const;
+  void sum_left(ThreadPool& pool);
+  void multiply(int64_t panel, const Piece& piece, kernels::IntTile tile) const;
+  void sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece, kernels::IntTile to) const;
   template <class Finish>
   void sum_strip(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile, const Finish& finish) const;
   template <class Add>
@@ -83,10 +86,9 @@ class MatrixProduct {
   bool words_ = false;  // dwords of two int16 values instead of four bytes
   std::vector<Piece> pieces_;
   int64_t dwords_ = 0;
-  std::vector<int64_t> offsets_;     // of the dwords of a piece in a tile
-  std::vector<int32_t> left_sums_;   // [pieces][rows]
+  std::vector<int32_t> left_sums_;   // [pieces][rows]; empty until they are needed
   std::vector<int32_t> right_sums_;  // [pieces][columns]
-  std::vector<int32_t> terms_;       // [pieces][columns]: what zero points add to the sums of every row
+  std::vector<int32_t> terms_;       // [pieces][columns of whole tiles]: what zero points add to the sums of every row
   // --- both
   Buffer left_, right_, scratch_;
   std::vector<float> factors_;

@@ -113,5 +113,43 @@ TEST(MatrixProduct, IsThatOfPlainLoops) {
     }
 }
 
+// Sums that are the results go where they belong at once, whole tiles of them: plain rows, fours of columns, and what is left
+// over.
+TEST(MatrixProduct, SumsAreResults) {
+  std::mt19937 random(11);
+  ThreadPool pool(2);
+  for (int64_t rows : {2, 32, 40, 45})
+    for (int64_t columns : {16, 48, 96, 116})
+      for (int64_t left_block : {16, 70})
+        for (int64_t result_block : {int64_t{4}, columns}) {
+          const int64_t depth = 70;
+          std::vector<int8_t> a(static_cast<size_t>(rows * depth)), b(static_cast<size_t>(depth * columns));
+          for (int8_t& v : a) v = static_cast<int8_t>(random() % 256);
+          for (int8_t& v : b) v = static_cast<int8_t>(random() % 256);
+          const RowLayout left{rows, depth, left_block}, result{rows, columns, result_block};
+          std::vector<int8_t> stored(static_cast<size_t>(left.elements()));
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t k = 0; k < depth; ++k)
+              stored[static_cast<size_t>(left.place(r, k))] = a[static_cast<size_t>(r * depth + k)];
+          ProductScaling scaling;
+          scaling.left_zero = 3;
+          MatrixProduct product(DType::Int8, DType::Int8, depth, columns, depth);
+          ASSERT_TRUE(product.pack_left(stored.data(), left, pool));
+          ASSERT_TRUE(product.pack_right(b.data(), {.depth = depth, .columns = columns}, scaling, pool));
+          constexpr int32_t kUntouched = INT32_MIN;
+          std::vector<int32_t> y(static_cast<size_t>(result.elements()) + 16, kUntouched);
+          ASSERT_TRUE(product.run(scaling, y.data(), DType::Int32, result, pool));
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t n = 0; n < columns; ++n) {
+              int32_t sum = 0;
+              for (int64_t k = 0; k < depth; ++k)
+                sum += (a[static_cast<size_t>(r * depth + k)] - 3) * b[static_cast<size_t>(k * columns + n)];
+              ASSERT_EQ(y[static_cast<size_t>(result.place(r, n))], sum)
+                  << rows << "x" << columns << " in " << result_block << ": " << r << "," << n;
+            }
+          for (size_t i = static_cast<size_t>(result.elements()); i < y.size(); ++i) ASSERT_EQ(y[i], kUntouched);
+        }
+}
+
 }  // namespace
 }  // namespace orknn::sim

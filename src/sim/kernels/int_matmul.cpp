@@ -26,7 +26,6 @@ struct State : KernelState {
   AlignedDwords right;            // [matrix][tile][depth][48]
   std::vector<int64_t> matrices;  // of the right operand: their offsets
   std::vector<size_t> matrix_of;  // per product
-  std::vector<int64_t> offsets;
   OutputPlan output;
 };
 
@@ -86,7 +85,6 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   if (s->matrices.size() > 1) s->words = true;  // the bias holds the sums of one matrix
   const int64_t per = s->words ? 2 : 4, columns = s->shape.columns, tiles = divide_up(columns, kIntColumns);
   s->depth = divide_up(s->shape.depth, per);
-  for (int64_t k = 0; k < s->depth; ++k) s->offsets.push_back(k * kIntColumns * 4);
   if (!s->packed) return std::unique_ptr<const KernelState>(std::move(s));
 
   const int64_t matrix_size = tiles * s->depth * kIntColumns,
@@ -149,34 +147,19 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   return std::unique_ptr<const KernelState>(std::move(s));
 }
 
-// Rows of the left operand as a panel [depth][pitch] of dwords.
+// Rows of the left operand as a panel.
 void pack_rows(const State& s, const uint8_t* a, bool is_signed, int64_t rows, int32_t* to, int64_t pitch) {
-  const int64_t per = s.words ? 2 : 4, depth = s.shape.depth;
-  const uint32_t flip = (s.flip ^ (is_signed ? 0x80u : 0)) * 0x01010101u;
-  for (int64_t r = 0; r < rows; ++r) {
-    const uint8_t* from = a + r * depth;
-    int32_t* out = to + r;
-    int64_t k = 0;
-    if (s.words) {
-      const auto zero = static_cast<int32_t>(s.a_zero);
-      const auto word = [&](uint8_t v) {
-        return static_cast<uint32_t>(static_cast<uint16_t>((is_signed ? static_cast<int8_t>(v) : v) - zero));
-      };
-      for (; k + 2 <= depth; k += 2, out += pitch) *out = static_cast<int32_t>(word(from[k]) | word(from[k + 1]) << 16);
-      if (k < depth) *out = static_cast<int32_t>(word(from[k]));
-      continue;
-    }
-    for (; k + per <= depth; k += per, out += pitch) {
-      uint32_t four = 0;
-      std::memcpy(&four, from + k, 4);
-      *out = static_cast<int32_t>(four ^ flip);
-    }
-    if (k < depth) {
-      uint32_t rest = 0;
-      for (int64_t j = 0; k + j < depth; ++j) rest |= static_cast<uint32_t>(from[k + j] ^ (flip & 0xff)) << (8 * j);
-      *out = static_cast<int32_t>(rest);
-    }
-  }
+  IntPanel p;
+  p.words = s.words;
+  p.is_signed = is_signed;
+  p.flip = static_cast<uint8_t>(s.flip ^ (is_signed ? 0x80 : 0));
+  p.zero = static_cast<int32_t>(s.a_zero);
+  p.x = a;
+  p.rows = rows;
+  p.row_stride = p.depth = s.shape.depth;
+  p.y = to;
+  p.pitch = pitch;
+  int_forms(s.isa).panel(p);
 }
 
 // The same for wide sums: low halves, and high ones `to_high` after them.
@@ -261,7 +244,6 @@ Status run(KernelContext& c, const KernelState* state) {
     alignas(64) int64_t wide_sums[kIntRows * kIntColumns];
     IntTile t;
     t.dot = s.words ? Dot::Words : Dot::BytesAUnsigned;
-    t.offsets = s.offsets.data();
     t.depth = s.depth;
     t.sums = sums;
     for (int64_t tile = first_tile; tile < std::min(first_tile + block, tiles); ++tile) {
@@ -274,7 +256,7 @@ Status run(KernelContext& c, const KernelState* state) {
         if (s.wide)
           wide_tile(f, t, t.a + half_size, nullptr, sums, high_sums, wide_sums);
         else if (pitch == 1)
-          f.row({t.dot, t.a, t.b, t.offsets, t.depth, t.columns, sums});
+          f.row({t.dot, t.a, t.b, t.offsets, t.b_stride, t.depth, t.columns, sums});
         else
           f.tile(t);
         const int64_t at = (product * shape.rows + panel * kIntRows) * shape.columns + tile * kIntColumns;

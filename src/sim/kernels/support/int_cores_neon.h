@@ -25,12 +25,11 @@ ORKNN_SIMD void add_row_of_tile([[maybe_unused]] const I32 (&column)[kVectors], 
   }
 }
 
-template <Dot kDot, int kRows, int kVectors>
-ORKNN_SIMD void sum_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth,
-                         I32 (&sum)[kRows][kVectors]) {
+template <Dot kDot, int kRows, int kVectors, class RightRows>
+ORKNN_SIMD void sum_tile(const int32_t* a, const RightRows& right, int64_t depth, I32 (&sum)[kRows][kVectors]) {
   ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = zero32();
   for (int64_t k = 0; k < depth; ++k) {
-    const std::byte* from = b + offsets[k];
+    const std::byte* from = right(k);
     I32 column[kVectors];
     int16x4_t low[kVectors] = {}, high[kVectors] = {};
     ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) {

@@ -19,25 +19,33 @@ enum class Dot : uint8_t { Words, BytesBUnsigned, BytesAUnsigned };
 constexpr int64_t kIntRows = 8;      // rows of A per panel: [depth][8] dwords
 constexpr int64_t kIntColumns = 48;  // columns of a tile
 
-// sums[r][c] = sum over k < depth of a[k][r] . b[offsets[k] + 4 c]. Reads B in vectors, up to 60 bytes beyond the last column.
+// sums[r][c] = start[c] + sum over k < depth of a[k][r] . b[offsets[k] + 4 c]. Without offsets row k of B is at k * b_stride.
+// Reads B and `start` in vectors, up to 60 bytes beyond the last column.
 struct IntTile {
   Dot dot = Dot::Words;
   const int32_t* a = nullptr;
   const std::byte* b = nullptr;
-  const int64_t* offsets = nullptr;  // in bytes
+  const int64_t* offsets = nullptr;  // in bytes, as b_stride
+  int64_t b_stride = kIntColumns * 4;
   int64_t depth = 0;
-  int64_t rows = 0, columns = 0;  // up to kIntRows and kIntColumns
-  int32_t* sums = nullptr;        // [kIntRows][kIntColumns], aligned to 64 bytes; may be written beyond rows and columns
+  int64_t rows = 0, columns = 0;   // up to kIntRows and kIntColumns
+  int32_t* sums = nullptr;         // kIntRows rows of whole sixteens of columns are written
+  const int32_t* start = nullptr;  // nullptr = 0
+  int64_t row_stride = kIntColumns;
+  int64_t quad_stride = 4;  // from one four of columns to the next; in rows it is 4
 };
 
-// One row: sums[c] = sum over k of weights[k] . b[offsets[k] + 4 c]. Writes up to 15 sums beyond the last.
+// One row: sums[c] = start[c] + sum over k of weights[k] . b[offsets[k] + 4 c], B as above. Reads and writes up to 15 sums beyond
+// the last.
 struct IntRow {
   Dot dot = Dot::Words;
   const int32_t* weights = nullptr;
   const std::byte* b = nullptr;
   const int64_t* offsets = nullptr;
+  int64_t b_stride = kIntColumns * 4;
   int64_t depth = 0, columns = 0;
   int32_t* sums = nullptr;
+  const int32_t* start = nullptr;  // nullptr = 0
 };
 
 // Results of sums by the stages of ops::OutputStage, with parameters of one value per row, or one per column for all rows.
@@ -125,6 +133,21 @@ struct IntInterleave {
   int32_t zero = 0;
   int64_t count = 0;
   int32_t* y = nullptr;
+};
+
+// Rows of bytes as a panel of a tile: dword k of row r becomes y[k * pitch + r]. Bytes are changed by `flip`, words lose `zero`;
+// the last dword ends with zeros.
+struct IntPanel {
+  bool words = false;
+  bool is_signed = true;  // of the data, for words
+  uint8_t flip = 0;
+  int32_t zero = 0;
+  const uint8_t* x = nullptr;
+  int64_t rows = 0, row_stride = 0;
+  int64_t depth = 0;
+  int64_t block = 0, block_stride = 0;  // of rows in pieces of so many bytes, a multiple of 16; 0 = in one
+  int32_t* y = nullptr;
+  int64_t pitch = kIntRows;
 };
 
 // Neighbours of each row as dwords: byte j of dword i is x[i * stride + j * dilation], likewise for words, where x is an array of
@@ -275,6 +298,7 @@ struct IntForms {
   void (*dequantize)(const void* x, Int type, int32_t zero, float scale, int64_t count, float* y);
   void (*binary)(const IntBinary& binary, int64_t count);
   void (*interleave)(const IntInterleave& interleave);
+  void (*panel)(const IntPanel& panel);
   void (*expand)(const IntExpand& expand);
   void (*pad)(const IntPad& pad);
   void (*softmax)(const IntSoftmax& softmax);

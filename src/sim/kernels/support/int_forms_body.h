@@ -6,13 +6,24 @@
 
 namespace orknn::sim::kernels::ORKNN_INT_FORM {
 
+// Rows of B.
+struct OffsetRows {
+  const std::byte* b;
+  const int64_t* offsets;
+  __attribute__((always_inline)) const std::byte* operator()(int64_t k) const { return b + offsets[k]; }
+};
+struct EvenRows {
+  const std::byte* b;
+  int64_t stride;
+  __attribute__((always_inline)) const std::byte* operator()(int64_t k) const { return b + k * stride; }
+};
+
 #if !defined(ORKNN_INT_NEON)
-template <Dot kDot, int kRows, int kVectors>
-ORKNN_SIMD void sum_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth,
-                         I32 (&sum)[kRows][kVectors]) {
+template <Dot kDot, int kRows, int kVectors, class RightRows>
+ORKNN_SIMD void sum_tile(const int32_t* a, const RightRows& right, int64_t depth, I32 (&sum)[kRows][kVectors]) {
   ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = zero32();
   for (int64_t k = 0; k < depth; ++k) {
-    const std::byte* from = b + offsets[k];
+    const std::byte* from = right(k);
     I32 column[kVectors];
     ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) column[j] = load32(from + j * kLanes * 4);
     ORKNN_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -23,32 +34,50 @@ ORKNN_SIMD void sum_tile(const int32_t* a, const std::byte* b, const int64_t* of
 }
 #endif
 
-template <Dot kDot, int kRows, int kVectors>
-ORKNN_SIMD void sub_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth, int32_t* sums) {
+// Rows from `row` and vectors from `vector` on.
+template <Dot kDot, int kRows, int kVectors, class RightRows>
+ORKNN_SIMD void sub_tile(const IntTile& t, RightRows right, int64_t row, int64_t vector) {
+  const int64_t column = vector * kLanes;
   I32 sum[kRows][kVectors];
-  sum_tile<kDot>(a, b, offsets, depth, sum);
+  right.b += column * 4;
+  sum_tile<kDot>(t.a + row, right, t.depth, sum);
+  if (t.start)
+    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] =
+        add(sum[r][j], load32(t.start + column + j * kLanes));
+  int32_t* to = t.sums + row * t.row_stride + column / 4 * t.quad_stride;
+  if (t.quad_stride == 4) {
+    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j)
+        store32(to + r * t.row_stride + j * kLanes, sum[r][j]);
+    return;
+  }
+  // Rows are neighbours, fours of columns are far apart: one four after the other fills whole lines.
+  alignas(64) int32_t rows[kRows][kVectors * kLanes];
   ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j)
-      store32(sums + r * kIntColumns + j * kLanes, sum[r][j]);
+      store32(rows[r] + j * kLanes, sum[r][j]);
+  for (int64_t c = 0; c < kVectors * kLanes; c += 4, to += t.quad_stride)
+    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) std::memcpy(to + r * t.row_stride, rows[r] + c, 16);
+}
+
+template <Dot kDot, class RightRows>
+__attribute__((noinline)) void tile_of(const IntTile& given, RightRows right) {
+  const IntTile t = given;
+  const int64_t vectors = (t.columns + kLanes - 1) / kLanes;
+  for (int64_t r = 0; r < t.rows; r += kTileRows) {
+    int64_t j = 0;
+    for (; j + kTileVectors <= vectors; j += kTileVectors) sub_tile<kDot, kTileRows, kTileVectors>(t, right, r, j);
+    if constexpr (kTileVectors > 2)
+      if (j + 2 <= vectors) {
+        sub_tile<kDot, kTileRows, 2>(t, right, r, j);
+        j += 2;
+      }
+    if (j < vectors) sub_tile<kDot, kTileRows, 1>(t, right, r, j);
+  }
 }
 
 template <Dot kDot>
 void tile_of(const IntTile& t) {
-  const int64_t vectors = (t.columns + kLanes - 1) / kLanes;
-  for (int64_t r = 0; r < t.rows; r += kTileRows) {
-    int64_t j = 0;
-    for (; j + kTileVectors <= vectors; j += kTileVectors)
-      sub_tile<kDot, kTileRows, kTileVectors>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth,
-                                              t.sums + r * kIntColumns + j * kLanes);
-    if constexpr (kTileVectors > 2)
-      if (j + 2 <= vectors) {
-        sub_tile<kDot, kTileRows, 2>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth, t.sums + r * kIntColumns + j * kLanes);
-        j += 2;
-      }
-    if (j < vectors)
-      sub_tile<kDot, kTileRows, 1>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth, t.sums + r * kIntColumns + j * kLanes);
-  }
+  t.offsets ? tile_of<kDot>(t, OffsetRows{t.b, t.offsets}) : tile_of<kDot>(t, EvenRows{t.b, t.b_stride});
 }
-
 static void tile(const IntTile& t) {
   if constexpr (kHasBytes) {
     if (t.dot == Dot::BytesBUnsigned) return tile_of<Dot::BytesBUnsigned>(t);
@@ -60,9 +89,9 @@ static void tile(const IntTile& t) {
 template <Dot kDot, int kVectors>
 ORKNN_SIMD void row_part(const IntRow& p, int64_t c) {
   I32 sum[kVectors];
-  ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[j] = zero32();
+  ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[j] = p.start ? load32(p.start + c + j * kLanes) : zero32();
   for (int64_t k = 0; k < p.depth; ++k) {
-    const std::byte* from = p.b + p.offsets[k] + c * 4;
+    const std::byte* from = p.b + (p.offsets ? p.offsets[k] : k * p.b_stride) + c * 4;
     const I32 weight = all32(p.weights[k]);
     ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[j] = dot<kDot>(sum[j], weight, load32(from + j * kLanes * 4));
   }
@@ -279,7 +308,11 @@ ORKNN_SIMD void product_rows(const IntProduct& p, int64_t first_row) {
   const bool whole = p.segment_count == 1 && p.segments[0].count == p.columns;
   alignas(64) int32_t indices[kIntRows][kIntColumns];
   alignas(64) int32_t sums[kIntRows * kIntColumns];
-  sub_tile<kDot, kIntRows, kVectors>(p.a + first_row * p.depth, p.b, p.offsets, p.depth, sums);
+  IntTile tile;
+  tile.a = p.a + first_row * p.depth;
+  tile.depth = p.depth;
+  tile.sums = sums;
+  sub_tile<kDot, kIntRows, kVectors>(tile, OffsetRows{p.b, p.offsets}, 0, 0);
   const int64_t rows = to.rows - first_row < kIntRows ? to.rows - first_row : kIntRows;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_row + r;
@@ -549,6 +582,57 @@ static void interleave_wide(const IntInterleave& p) {
     for (int64_t i = 0; i < p.count; ++i) y[i] = first[i];
 }
 
+// Calls part(x, depth, dword) for the blocks of a panel.
+template <class Part>
+ORKNN_SIMD void for_each_block(const IntPanel& p, Part part) {
+  const int64_t block = p.block ? p.block : p.depth;
+  const uint8_t* x = p.x;
+  for (int64_t k = 0; k < p.depth; k += block, x += p.block_stride)
+    part(x, p.depth - k < block ? p.depth - k : block, k / (p.words ? 2 : 4));
+}
+
+#if defined(ORKNN_INT_PORTABLE) || defined(ORKNN_INT_NEON)
+static void panel(const IntPanel& given) {
+  const IntPanel p = given;
+  for_each_block(
+      p, [&](const uint8_t* x, int64_t depth, int64_t first)
+             __attribute__((always_inline)) { panel_scalar(p, x, depth, first); });
+}
+#else
+// Four dwords of each of eight rows at a time.
+static void panel(const IntPanel& given) {
+  const IntPanel p = given;
+  const __m256i flip = _mm256_set1_epi8(static_cast<char>(p.flip)), zero = _mm256_set1_epi16(static_cast<int16_t>(p.zero));
+  const auto two_rows = [&](const uint8_t* x) __attribute__((always_inline)) {
+    const uint8_t* second = x + 4 * p.row_stride;
+    if (!p.words)
+      return _mm256_xor_si256(flip, _mm256_set_m128i(_mm_loadu_si128(reinterpret_cast<const __m128i*>(second)),
+                                                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(x))));
+    const __m128i bytes = _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x)),
+                                             _mm_loadl_epi64(reinterpret_cast<const __m128i*>(second)));
+    return _mm256_sub_epi16(p.is_signed ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes), zero);
+  };
+  const int64_t step = p.words ? 8 : 16;
+  for_each_block(
+      p, [&](const uint8_t* x, int64_t depth, int64_t first) __attribute__((always_inline)) {
+        int64_t k = 0;
+        if (p.rows == kIntRows && p.pitch == kIntRows)
+          for (; k + step <= depth; k += step, first += 4) {
+            __m256i row[4];
+            for (int r = 0; r < 4; ++r) row[r] = two_rows(x + r * p.row_stride + k);
+            const __m256i low01 = _mm256_unpacklo_epi32(row[0], row[1]), low23 = _mm256_unpacklo_epi32(row[2], row[3]);
+            const __m256i high01 = _mm256_unpackhi_epi32(row[0], row[1]), high23 = _mm256_unpackhi_epi32(row[2], row[3]);
+            auto* to = reinterpret_cast<__m256i*>(p.y + first * kIntRows);
+            _mm256_storeu_si256(to, _mm256_unpacklo_epi64(low01, low23));
+            _mm256_storeu_si256(to + 1, _mm256_unpackhi_epi64(low01, low23));
+            _mm256_storeu_si256(to + 2, _mm256_unpacklo_epi64(high01, high23));
+            _mm256_storeu_si256(to + 3, _mm256_unpackhi_epi64(high01, high23));
+          }
+        panel_scalar(p, x + k, depth - k, first);
+      });
+}
+#endif
+
 #if defined(ORKNN_INT_PORTABLE)
 static void interleave(const IntInterleave& p) {
   if (p.wide)
@@ -810,6 +894,7 @@ const IntForms kIntForms = {
     .dequantize = dequantize,
     .binary = binary,
     .interleave = interleave,
+    .panel = panel,
     .expand = expand,
     .pad = pad,
     .softmax = softmax,

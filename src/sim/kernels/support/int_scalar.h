@@ -104,6 +104,30 @@ ORKNN_SIMD void interleave_scalar(const IntInterleave& p, int64_t from) {
   }
 }
 
+// Rows of a panel, `depth` bytes of each, from dword `first` on.
+ORKNN_SIMD void panel_scalar(const IntPanel& p, const uint8_t* x, int64_t depth, int64_t first) {
+  const int64_t per = p.words ? 2 : 4;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const uint8_t* from = x + r * p.row_stride;
+    int32_t* to = p.y + first * p.pitch + r;
+    for (int64_t k = 0; k < depth; k += per, to += p.pitch) {
+      uint32_t value = 0;
+      if (!p.words && k + 4 <= depth) {
+        __builtin_memcpy(&value, from + k, 4);
+        value ^= p.flip * 0x01010101u;
+      } else {
+        for (int64_t j = 0; j < per && k + j < depth; ++j) {
+          const uint8_t v = from[k + j];
+          value |= p.words ? static_cast<uint32_t>(static_cast<uint16_t>((p.is_signed ? static_cast<int8_t>(v) : v) - p.zero))
+                                 << (16 * j)
+                           : static_cast<uint32_t>(v ^ p.flip) << (8 * j);
+        }
+      }
+      *to = static_cast<int32_t>(value);
+    }
+  }
+}
+
 ORKNN_SIMD int32_t* expanded_row(const IntExpand& p, int64_t row) {
   return p.y + row % p.row_stride * p.remainder_size + row / p.row_stride * p.count;
 }

@@ -11,6 +11,7 @@
 namespace orknn::sim::kernels::int_portable {
 
 typedef int32_t Lanes4 __attribute__((vector_size(16)));
+typedef uint32_t Unsigned4 __attribute__((vector_size(16)));
 struct I32 {
   Lanes4 v;
 };
@@ -27,11 +28,11 @@ ORKNN_SIMD I32 load32(const void* from) {
 }
 ORKNN_SIMD void store32(int32_t* to, I32 value) { std::memcpy(to, &value.v, sizeof value.v); }
 ORKNN_SIMD I32 all32(int32_t value) { return {Lanes4{value, value, value, value}}; }
+ORKNN_SIMD I32 add(I32 a, I32 b) { return {(Lanes4)((Unsigned4)a.v + (Unsigned4)b.v)}; }
 // Products of the low and of the high words; sums of two fit 32 bits except for wrapping.
 template <Dot kDot>
 ORKNN_SIMD I32 dot(I32 sum, I32 a, I32 b) {
   const Lanes4 low_a = (a.v << 16) >> 16, high_a = a.v >> 16, low_b = (b.v << 16) >> 16, high_b = b.v >> 16;
-  typedef uint32_t Unsigned4 __attribute__((vector_size(16)));
   return {(Lanes4)((Unsigned4)sum.v + (Unsigned4)(low_a * low_b) + (Unsigned4)(high_a * high_b))};
 }
 

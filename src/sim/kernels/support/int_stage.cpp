@@ -41,10 +41,14 @@ void wide_tile(const IntForms& f, IntTile t, const int32_t* high_a, const int64_
   const int64_t depth = t.depth;
   const int32_t* low_a = t.a;
   const int64_t* offsets = t.offsets;
+  const std::byte* b = t.b;
   for (int64_t r = 0; r < t.rows; ++r) std::fill_n(sums + r * kIntColumns, kIntColumns, start ? start[r] : 0);
   for (int64_t k = 0; k < depth; k += kWideDepth) {
     t.depth = std::min(kWideDepth, depth - k);
-    t.offsets = offsets + k;
+    if (offsets)
+      t.offsets = offsets + k;
+    else
+      t.b = b + k * t.b_stride;
     t.a = low_a + k * kIntRows;
     t.sums = low;
     f.tile(t);
