@@ -10,6 +10,7 @@ namespace {
 using namespace kernels;
 
 constexpr int64_t kBandBytes = 64 << 10;
+constexpr int64_t kPlanesPerThread = 8;
 constexpr int64_t kSlackPixels = 8;  // that cores may read beyond the last
 
 struct State : KernelState {
@@ -114,9 +115,9 @@ Status run(KernelContext& context, const KernelState* state) {
   const IntForms& f = int_forms(c.isa);
   const int64_t depth = static_cast<int64_t>(s.offsets.size()), per = c.per_dword();
   const int64_t row_dwords = s.own_columns * s.columns * kBlock, reach = (v.kernel[1] - 1) * v.dilation[1];
-  const int64_t threads = context.pool.threads();
-  // Several threads keep to their pixels (for_each_part): each has rows of its own.
-  const int64_t most = threads > 1 ? divide_up(v.out[1], threads) : v.out[1];
+  const int64_t threads = context.pool.threads(), planes = context.outputs[0].dims[0] * c.out_blocks;
+  // Several threads divide the planes, which costs nothing, or the rows of each where planes are too few to be shared evenly.
+  const int64_t most = planes < kPlanesPerThread * threads && threads > 1 ? divide_up(v.out[1], threads) : v.out[1];
   const int64_t band =
                     std::clamp<int64_t>((kBandBytes / (row_dwords * 4) - reach) / v.stride[1], std::min<int64_t>(4, most), most),
                 bands = divide_up(v.out[1], band);
@@ -128,7 +129,6 @@ Status run(KernelContext& context, const KernelState* state) {
   const auto* addend = c.output.has_addend ? static_cast<const uint8_t*>(context.inputs[c.output.addend_slot].data) : nullptr;
   auto* y = static_cast<uint8_t*>(context.outputs[0].data);
   const uint32_t outside = (static_cast<uint32_t>(c.x_zero) ^ c.flip) * (per == 2 ? 0x00010001u : 0x01010101u);
-  const int64_t planes = context.outputs[0].dims[0] * c.out_blocks;
   for_each_job(context.pool, planes * bands, [&](int64_t job, int64_t worker) {
     const int64_t plane = job % planes, block = plane % c.out_blocks, first = job / planes * band,
                   count = std::min(band, v.out[1] - first);
