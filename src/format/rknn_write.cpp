@@ -66,7 +66,8 @@ struct Draft {
   explicit Draft(const BytesDone& done) : weights(done) {}
   WeightCollector weights;
   std::vector<std::byte> front;
-  std::vector<std::vector<std::byte>> bodies;  // all sections but the weights, unless these are coded
+  std::vector<std::vector<std::byte>> encoded;         // what `bodies` refers to besides the model's own bytes
+  std::vector<std::span<const std::byte>> bodies;      // all sections but the weights, unless these are coded
   std::vector<Section> sections;               // the weights come last; without their checksum unless coded
   uint64_t file_bytes = 0;
 };
@@ -79,10 +80,14 @@ void collect_weights(const Model& model, WeightCollector& weights) {
 }
 
 Status fill(Draft& draft, const Model& model) {
+  const auto add_bytes = [&](SectionKind kind, std::span<const std::byte> bytes) {
+    draft.sections.push_back({kind, 0, bytes.size(), checksum_of(bytes)});
+    draft.bodies.push_back(bytes);
+  };
   const auto add_section = [&](SectionKind kind, ByteWriter& body) {
     body.pad();
-    draft.sections.push_back({kind, 0, body.bytes().size(), checksum_of(body.bytes())});
-    draft.bodies.push_back(std::move(body.bytes()));
+    draft.encoded.push_back(std::move(body.bytes()));
+    add_bytes(kind, draft.encoded.back());
   };
   if (model.leaves_out_weights)
     for (const Program& program : model.programs) leave_out_convolution_weights(program, draft.weights);
@@ -95,11 +100,7 @@ Status fill(Draft& draft, const Model& model) {
     encode_program(program, draft.weights, body);
     add_section(SectionKind::Program, body);
   }
-  for (const StoredStreams& streams : model.streams) {
-    ByteWriter body;
-    body.raw(streams.bytes.data(), streams.bytes.size());
-    add_section(SectionKind::Streams, body);
-  }
+  for (const StoredStreams& streams : model.streams) add_bytes(SectionKind::Streams, streams.bytes);
   if (!draft.weights.left_out().empty()) {
     ByteWriter body;
     encode_left_out(draft.weights, body);
@@ -156,7 +157,7 @@ Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
   }
   ORKNN_TRY(out.write(draft.front));
   ORKNN_TRY(out.write(make_trailer(draft)));
-  for (const std::vector<std::byte>& body : draft.bodies) ORKNN_TRY(out.write(body));
+  for (const std::span<const std::byte> body : draft.bodies) ORKNN_TRY(out.write(body));
   if (!model.codes_weights)
     ORKNN_TRY(write_weights(draft.weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); }));
   // Weights may lie in a file that was shortened meanwhile.

@@ -289,8 +289,8 @@ TEST(HalfNetworks, RunAsStreams) {
   EXPECT_EQ(image->steps[small.step("swish")].kind, ImageStep::Kind::Sums);
   EXPECT_EQ(image->steps[small.step("cpu")].kind, ImageStep::Kind::Cpu);
   EXPECT_EQ(image->steps[small.step("slice")].kind, ImageStep::Kind::Places) << image->steps[small.step("slice")].reason;
-  const std::vector<std::byte> bytes = encode_image(*image);
-  auto again = decode_image(bytes, nullptr, small.program);
+  const format::StoredStreams stored = encode_image(*image, small.program, ImageParts::Streams);
+  auto again = decode_image(stored.bytes, stored.keeper, small.program);
   ASSERT_TRUE(again) << again.status().to_string();
 
   // Every layer alone, on the inputs that the reference kernels gave it: at most the last bit of a float16 number.

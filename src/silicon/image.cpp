@@ -1,13 +1,13 @@
 #include "silicon/image.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "format/bytes.h"
 #include "ir/index_of.h"
 #include "ops/facts.h"
 #include "ops/support/movement_plans.h"
-#include "silicon/lower.h"
 
 namespace orknn::silicon {
 namespace {
@@ -43,7 +43,7 @@ class ImageMaker {
       if (!lowered_[i].has_streams()) join_or_cut(i);
     place_features();
     place_operands();
-    if (image_.operand_base() + operands_.size() > uint64_t{1} << 32)
+    if (image_.operand_base() + image_.operand_bytes > uint64_t{1} << 32)
       return Status::error(Code::OutOfMemory, "the buffers need more than the 4 GiB that the unit addresses");
     for (size_t i = 0; i < lowered_.size(); ++i) ORKNN_TRY(emit(i));
     const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(operands_));
@@ -247,19 +247,21 @@ class ImageMaker {
     return range;
   }
   void place_operands() {
-    size_t bytes = 0;
-    for (const LoweredNode& l : lowered_)
-      bytes += aligned_up(l.operands.weights.size()) + aligned_up(l.operands.bias.size()) +
-               (l.host ? aligned_up(l.host->bias.size() * sizeof(int32_t)) : 0);
-    operands_.reserve(bytes);
     for (size_t i = 0; i < lowered_.size(); ++i) {
-      LoweredNode& l = lowered_[i];
+      const LoweredNode& l = lowered_[i];
       ImageStep& s = image_.steps[i];
       if (!l.has_streams()) continue;
-      if (!l.operands.weights.empty()) s.weights = keep(l.operands.weights);
-      if (!l.operands.bias.empty()) s.bias = keep(l.operands.bias);
+      if (!l.bias.empty()) s.bias = keep(l.bias);
       if (l.host) s.host_bias = keep(std::as_bytes(std::span(l.host->bias)));
-      l.operands = {};  // so that weights are there only once
+    }
+    image_.operand_bytes = operands_.size();
+    for (size_t i = 0; i < lowered_.size(); ++i) {
+      const LoweredNode& l = lowered_[i];
+      if (!l.has_streams() || l.weights.plan.kernels == 0) continue;
+      ImageStep& s = image_.steps[i];
+      s.source = l.weights;
+      s.weights = {image_.operand_bytes, l.weights.plan.bytes()};
+      image_.operand_bytes += aligned_up(s.weights.bytes);
     }
   }
 
@@ -332,7 +334,7 @@ std::optional<BufferUse> addressed_by(uint16_t offset) {
 // --- the stored form
 // ------------------------------------------------------------------------------------------------------------
 
-constexpr uint32_t kImageVersion = 2;
+constexpr uint32_t kImageVersion = 3;
 constexpr size_t kCubeBytes = 59, kTaskBytes = 12, kStepBytes = 69;  // the least that one takes
 
 Status damaged(const char* what) { return invalid_model(std::string("the stored command streams are damaged: ") + what); }
@@ -348,13 +350,28 @@ ImageRange get_range(format::ByteReader& in) {
   return r;
 }
 
+// The fields of a layer's weights in the order of the file.
+template <class Field>
+void visit_source(auto& w, Field&& field) {
+  field(w.tensor.index);
+  field(w.plan.precision);
+  field(w.plan.depthwise);
+  for (auto* number :
+       {&w.plan.kernels, &w.plan.channels, &w.plan.height, &w.plan.width, &w.plan.block, &w.plan.zero_point, &w.plan.kernel_step,
+        &w.plan.tap_step, &w.plan.channel_step, &w.plan.own_channels, &w.plan.kernels_together, &w.plan.value})
+    field(*number);
+}
+
 bool is_inside(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
 
-// Memory is allocated for cubes alone, and for sums only where a layer has them.
+// Memory is allocated for cubes and operands alone, and for sums only where a layer has them.
 Status check_memory(const Image& image, const format::Program& program) {
   uint64_t bytes = 0;
   for (const PlacedCube& c : image.cubes) bytes += aligned_up(c.bytes);
   if (image.feature_bytes > bytes) return damaged("more memory than cubes");
+  bytes = image.operands.size();
+  for (const ImageStep& s : image.steps) bytes += aligned_up(s.weights.bytes);
+  if (image.operand_bytes > bytes) return damaged("more memory than operands");
   std::vector<bool> has_layer(image.cubes.size());
   for (size_t i = 0; i < image.steps.size(); ++i) {
     const ImageStep& s = image.steps[i];
@@ -400,12 +417,30 @@ Status check_cube(const PlacedCube& c, const Image& image, const format::Program
 
 bool is_one_of(const std::vector<TensorId>& tensors, TensorId t) { return t && std::ranges::find(tensors, t) != tensors.end(); }
 
-Status check_step(const ImageStep& s, const Node& n, const Image& image) {
+// Weights that the file does not hold are packed from what the step says.
+Status check_weights(const ImageStep& s, const Node& n, const format::Program& program, const Image& image) {
+  if (s.weights.bytes == 0 || image.holds(s.weights)) return {};
+  const LayerWeights& w = s.source;
+  int64_t elements = INT64_MAX;
+  if (w.tensor) {
+    const TensorData* values = is_one_of(n.inputs, w.tensor) ? program.graph.constant(w.tensor) : nullptr;
+    if (!values || values->dtype() != dtype_of_precision(w.plan.precision)) return damaged("a layer has no such weights");
+    elements = values->count();
+  }
+  if (!w.plan.fits(elements) || w.plan.bytes() != s.weights.bytes || s.weights.offset < image.operands.size())
+    return damaged("the weights of a layer");
+  return {};
+}
+
+Status check_step(const ImageStep& s, const Node& n, const format::Program& program, const Image& image) {
   const auto cubes = static_cast<int32_t>(image.cubes.size());
   if (s.kind > ImageStep::Kind::Places || !is_inside(s.first_task, s.tasks, image.tasks.size())) return damaged("a layer");
-  for (const ImageRange& r : {s.weights, s.bias, s.host_bias})
+  for (const ImageRange& r : {s.bias, s.host_bias})
     if (r.offset % kAlignment != 0 || !is_inside(r.offset, r.bytes, image.operands.size()))
       return damaged("operands are outside of their buffer");
+  if (s.weights.offset % kAlignment != 0 || !is_inside(s.weights.offset, s.weights.bytes, image.operand_bytes))
+    return damaged("weights are outside of their buffer");
+  ORKNN_TRY(check_weights(s, n, program, image));
   if (s.kind == ImageStep::Kind::Cpu) return s.tasks == 0 ? Status() : damaged("a layer");
   for (const int32_t input : s.inputs)
     if (input < 0 || input >= cubes || !is_one_of(n.inputs, image.cubes[static_cast<size_t>(input)].tensor))
@@ -430,16 +465,33 @@ Status check_step(const ImageStep& s, const Node& n, const Image& image) {
 }
 }  // namespace
 
+uint64_t Image::bytes_without_weights() const {
+  uint64_t bytes = operands.size();
+  for (const ImageStep& s : steps)
+    if (s.weights.bytes) bytes = std::min(bytes, s.weights.offset);
+  return bytes;
+}
+
 Result<Image> make_image(const format::Program& program, const OpSet& ops) { return ImageMaker(program, ops).make(); }
 
-std::vector<std::byte> encode_image(const Image& image) {
+void fill_operands(const Image& image, const format::Program& program, std::span<std::byte> to, ThreadPool& pool) {
+  if (!image.operands.empty()) std::memcpy(to.data(), image.operands.data(), image.operands.size());
+  for (const ImageStep& s : image.steps) {
+    if (s.weights.bytes == 0 || image.holds(s.weights)) continue;
+    const TensorData* values = s.source.tensor ? program.graph.constant(s.source.tensor) : nullptr;
+    s.source.plan.pack(values ? values->data() : nullptr, to.subspan(s.weights.offset, s.weights.bytes), pool);
+    const uint64_t end = s.weights.offset + s.weights.bytes, next = std::min<uint64_t>(aligned_up(end), image.operand_bytes);
+    std::fill(to.begin() + static_cast<ptrdiff_t>(end), to.begin() + static_cast<ptrdiff_t>(next), std::byte{0});
+  }
+}
+
+format::StoredStreams encode_image(const Image& image, const format::Program& program, ImageParts parts) {
+  const uint64_t held = parts == ImageParts::AndWeights ? image.operand_bytes : image.bytes_without_weights();
   format::ByteWriter out;
-  constexpr size_t kMostOfAStep = 512;
-  out.bytes().reserve(image.operands.size() + image.words.size() * 8 +
-                      (image.steps.size() + image.cubes.size() + 1) * kMostOfAStep);
   out.put(kImageVersion);
   out.put(image.feature_bytes);
-  out.put(static_cast<uint64_t>(image.operands.size()));
+  out.put(image.operand_bytes);
+  out.put(held);
   out.count(image.cubes.size());
   for (const PlacedCube& c : image.cubes) {
     out.put(c.tensor.index);
@@ -464,12 +516,20 @@ std::vector<std::byte> encode_image(const Image& image) {
     out.list(s.inputs);
     out.put(s.output);
     for (const ImageRange& r : {s.weights, s.bias, s.host_bias}) put_range(r, out);
+    if (s.weights.bytes) visit_source(s.source, [&](const auto& value) { out.put(value); });
   }
   out.list(image.words);
   out.pad();
-  out.raw(image.operands.data(), image.operands.size());
-  out.pad();
-  return std::move(out.bytes());
+  // Weights are packed where the file takes them from.
+  const size_t front = out.bytes().size();
+  auto bytes = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(front + held)});
+  auto* to = static_cast<std::byte*>(bytes.mutable_data());
+  std::memcpy(to, out.bytes().data(), front);
+  if (parts == ImageParts::AndWeights)
+    fill_operands(image, program, {to + front, held}, ThreadPool::shared());
+  else if (held)
+    std::memcpy(to + front, image.operands.data(), held);
+  return {{to, front + held}, std::make_shared<const TensorData>(std::move(bytes))};
 }
 
 Result<Image> decode_image(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, const format::Program& program) {
@@ -478,7 +538,8 @@ Result<Image> decode_image(std::span<const std::byte> bytes, std::shared_ptr<con
     return unsupported("the command streams in the file are of another version").hint("export the model again");
   Image image;
   image.feature_bytes = in.get<uint64_t>();
-  const auto operand_bytes = in.get<uint64_t>();
+  image.operand_bytes = in.get<uint64_t>();
+  const auto held = in.get<uint64_t>();
   image.cubes.resize(in.count(kCubeBytes));
   for (PlacedCube& c : image.cubes) {
     c.tensor = TensorId{in.get<int32_t>()};
@@ -504,20 +565,25 @@ Result<Image> decode_image(std::span<const std::byte> bytes, std::shared_ptr<con
     s.inputs = in.list<int32_t>();
     s.output = in.get<int32_t>();
     for (ImageRange* r : {&s.weights, &s.bias, &s.host_bias}) *r = get_range(in);
+    if (s.weights.bytes) visit_source(s.source, [&](auto& value) {
+      using T = std::remove_cvref_t<decltype(value)>;
+      value = static_cast<T>(in.get<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>());
+    });
   }
   image.words = in.list<uint64_t>();
   const uint64_t operands_at = format::aligned(bytes.size() - in.left());
-  if (in.failed() || !is_inside(operands_at, operand_bytes, bytes.size())) return damaged("they are cut off");
-  image.operands = bytes.subspan(operands_at, operand_bytes);
+  if (in.failed() || !is_inside(operands_at, held, bytes.size())) return damaged("they are cut off");
+  if (held > image.operand_bytes || image.operand_bytes > uint64_t{1} << 32) return damaged("their operands");
+  image.operands = bytes.subspan(operands_at, held);
   image.keeper = std::move(keeper);
-  if (image.feature_bytes >= uint64_t{1} << 32 || image.operand_base() + operand_bytes > uint64_t{1} << 32)
+  if (image.feature_bytes >= uint64_t{1} << 32 || image.operand_base() + image.operand_bytes > uint64_t{1} << 32)
     return damaged("more than 4 GiB of buffers");
   if (image.steps.size() != program.tasks.size()) return damaged("they are of another program");
   for (const ImageTask& t : image.tasks)
     if (!is_inside(t.first_word, t.words, image.words.size()) || t.words < kTailWords) return damaged("a task");
   for (const PlacedCube& c : image.cubes) ORKNN_TRY(check_cube(c, image, program));
   for (size_t i = 0; i < image.steps.size(); ++i)
-    ORKNN_TRY(check_step(image.steps[i], program.graph.node(program.tasks[i].node), image));
+    ORKNN_TRY(check_step(image.steps[i], program.graph.node(program.tasks[i].node), program, image));
   ORKNN_TRY(check_memory(image, program));
   return image;
 }

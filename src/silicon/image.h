@@ -1,4 +1,4 @@
-// Streams and packed operands of a Program as one value that a file can hold: everything a unit needs beside the Program.
+// Streams and operands of a Program as one value that a file can hold: everything a unit needs beside the Program.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "format/program.h"
 #include "ir/op_set.h"
 #include "silicon/layout.h"
+#include "silicon/lower.h"
 #include "silicon/unit.h"
 
 namespace orknn::silicon {
@@ -50,6 +51,7 @@ struct ImageStep {
   uint32_t first_task = 0, tasks = 0;
   std::vector<int32_t> inputs;  // cubes that must be there before
   int32_t output = -1;          // of Sums: the sums
+  LayerWeights source;  // of the weights
   ImageRange weights, bias;
   ImageRange host_bias;  // of Sums: an int32 per channel, for the CPU
 
@@ -62,24 +64,37 @@ struct Image {
   std::vector<ImageStep> steps;  // one per task of the Program
   // Addresses in here are those of features at kFeatureBase and operands right after them, each on a page.
   std::vector<uint64_t> words;
-  uint64_t feature_bytes = 0;
-  std::span<const std::byte> operands;  // weights, biases
-  std::shared_ptr<const void> keeper;   // of `operands`
+  uint64_t feature_bytes = 0, operand_bytes = 0;
+  // The buffer of operands from its start on, biases first: all of it, or up to the weights, which are packed when they are
+  // needed (fill_operands).
+  std::span<const std::byte> operands;
+  std::shared_ptr<const void> keeper;  // of `operands`
 
   static constexpr uint64_t kFeatureBase = AddressSpace::kFirst;
   uint64_t operand_base() const {
     return kFeatureBase + (feature_bytes + AddressSpace::kPage - 1) / AddressSpace::kPage * AddressSpace::kPage;
   }
+  bool holds(const ImageRange& range) const { return range.offset + range.bytes <= operands.size(); }
+  uint64_t bytes_without_weights() const;  // of `operands`
   std::span<const uint64_t> words_of(const ImageTask& task) const {
     return std::span(words).subspan(task.first_word, task.words);
   }
 };
 
-// `program` is checked. What has no recipe is left to the CPU.
+// `program` is checked. What has no recipe is left to the CPU. The weights are not packed.
 Result<Image> make_image(const format::Program& program, const ir::OpSet& ops);
 
+// Fills a unit's buffer of operands, which holds `operand_bytes`; weights that the image lacks are packed from the constants of
+// `program`.
+void fill_operands(const Image& image, const format::Program& program, std::span<std::byte> to, ThreadPool& pool);
+
+// What a file holds of an image.
+enum class ImageParts : uint8_t {
+  Streams,     // all but the weights: the Program has them
+  AndWeights,  // packed ones too
+};
 // The same image gives the same bytes. Operands begin at a multiple of 64.
-std::vector<std::byte> encode_image(const Image& image);
+format::StoredStreams encode_image(const Image& image, const format::Program& program, ImageParts parts);
 // Refers to the operands in `bytes`, which start at a multiple of 64. Lengths, positions and tensors of `program` are checked;
 // what the streams do is the matter of whoever places them (map_image, lint).
 Result<Image> decode_image(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, const format::Program& program);

@@ -78,28 +78,6 @@ int64_t weight_offset(const KernelShape& shape, int64_t kernel, int64_t tap, int
          (tap * together + kernel - first_kernel) * slice + channel - first;
 }
 
-std::vector<std::byte> pack_weights(const KernelShape& shape, int64_t real_kernels, int64_t real_channels, const void* values,
-                                    int64_t zero_point) {
-  std::vector<std::byte> packed(static_cast<size_t>(shape.bytes()));
-  visit_width(bytes_of(shape.precision), [&](auto tag) {
-    using T = decltype(tag);
-    const T* from = static_cast<const T*>(values);
-    T* to = reinterpret_cast<T*>(packed.data());
-    // Channels of a slice stand together.
-    const int64_t slice = shape.depthwise ? depthwise_group(shape.precision) : weight_groups(shape.precision).channels;
-    for (int64_t k = 0; k < (shape.depthwise ? 1 : real_kernels); ++k)
-      for (int64_t tap = 0; tap < shape.taps(); ++tap)
-        for (int64_t first = 0; first < shape.channels; first += slice) {
-          const int64_t count = std::min(slice, shape.channels - first),
-                        real = std::clamp<int64_t>(real_channels - first, 0, count);
-          T* run = to + weight_offset(shape, k, tap, first);
-          std::copy_n(from + (k * shape.taps() + tap) * real_channels + first, real, run);
-          std::fill(run + real, run + count, static_cast<T>(zero_point));
-        }
-  });
-  return packed;
-}
-
 std::vector<std::byte> pack_bias(std::span<const int32_t> bias, std::span<const int32_t> multipliers, int64_t channels) {
   const int64_t real = static_cast<int64_t>(bias.size());
   if (multipliers.empty()) {

@@ -49,10 +49,12 @@ struct WeightGroups {
 constexpr WeightGroups weight_groups(Precision p) { return p == Precision::Int8 ? WeightGroups{32, 32} : WeightGroups{16, 32}; }
 constexpr int64_t depthwise_group(Precision p) { return p == Precision::Int8 ? 64 : 32; }
 
+inline constexpr int64_t kStoredChannels = 16;
+
 // The numbers of a convolution's kernel.
 struct KernelShape {
   int64_t kernels = 0;   // stored ones; those without values are zero
-  int64_t channels = 0;  // stored ones, a multiple of 16
+  int64_t channels = 0;  // stored ones, a multiple of kStoredChannels
   int64_t height = 1, width = 1;
   bool depthwise = false;
   Precision precision = Precision::Int8;
@@ -63,9 +65,6 @@ struct KernelShape {
 };
 // Where the element (kernel, tap, channel) stands in packed weights, in elements.
 int64_t weight_offset(const KernelShape& shape, int64_t kernel, int64_t tap, int64_t channel);
-// `values` are [real_kernels][taps][real_channels] (depthwise [taps][real_channels]); channels without values get `zero_point`.
-std::vector<std::byte> pack_weights(const KernelShape& shape, int64_t real_kernels, int64_t real_channels, const void* values,
-                                    int64_t zero_point);
 
 // Bias blocks. `multipliers` empty: dense int32; else groups of eight channels {int32 bias[8], int16 zero[8], int16
 // multiplier[8]}.

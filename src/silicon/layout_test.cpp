@@ -38,15 +38,6 @@ TEST(Layout, WeightsStandInGroupsOfKernelsAndSlicesOfChannels) {
   EXPECT_EQ(weight_offset(deep, 0, 1, 64), 9 * 64 + 32);
 }
 
-TEST(Layout, ChannelsWithoutWeightsHoldTheirZeroPoint) {
-  const int8_t values[] = {1, 2, 3};
-  const auto packed = pack_weights({.kernels = 32, .channels = 16}, 1, 3, values, 9);
-  ASSERT_EQ(packed.size(), 32u * 16);
-  EXPECT_EQ(static_cast<int8_t>(packed[2]), 3);
-  EXPECT_EQ(static_cast<int8_t>(packed[3]), 9);
-  EXPECT_EQ(static_cast<int8_t>(packed[16]), 0);  // a kernel that only fills the group
-}
-
 TEST(Layout, BiasAndMultipliersStandInGroupsOfEight) {
   const std::vector<int32_t> bias{1, 2, 3, 4, 5, 6, 7, 8, -9}, factors{10, 20, 30, 40, 50, 60, 70, 80, -90};
   const auto packed = pack_bias(bias, factors, 9);

@@ -75,6 +75,42 @@ std::optional<ConvForm> conv_form(Lowering& l, const Dims& weights) {
   return form;
 }
 
+LayerWeights conv_weights(const Lowering& l, const ConvLayer& layer, int64_t groups) {
+  LayerWeights w{l.node.input(1), layer.weights()};
+  const int64_t own = layer.depthwise ? 1 : layer.channels / groups;
+  w.plan.kernel_step = own * w.plan.taps();
+  w.plan.tap_step = 1;
+  w.plan.channel_step = w.plan.taps();
+  w.plan.own_channels = own;
+  w.plan.kernels_together = layer.kernels / groups;
+  return w;
+}
+
+LayerWeights matrix_weights(const Lowering& l, const ConvLayer& layer, bool turned) {
+  LayerWeights w{l.node.input(1), layer.weights()};
+  w.plan.kernel_step = turned ? layer.channels : 1;
+  w.plan.channel_step = turned ? 1 : layer.kernels;
+  return w;
+}
+
+LayerWeights diagonal_weights(const ConvLayer& layer, int64_t bits) {
+  LayerWeights w = equal_weights(layer, bits);
+  w.plan.own_channels = w.plan.kernels_together = 1;
+  return w;
+}
+
+LayerWeights equal_weights(const ConvLayer& layer, int64_t bits) {
+  LayerWeights w{.plan = layer.weights()};
+  w.plan.value = bits;
+  return w;
+}
+
+void put_in_blocks(ConvLayer& layer, LayerWeights& weights) {
+  layer.depthwise = weights.plan.depthwise = false;
+  layer.block = weights.plan.block = weight_groups(layer.in).channels;
+  weights.plan.own_channels = weights.plan.kernels_together = 1;
+}
+
 bool accept(Lowering& l, const ConvLayer& layer) {
   const auto streams = conv_streams(layer, {});
   if (!streams) return l.refuse(streams.status().message());
@@ -179,31 +215,34 @@ bool has_int8_operands(Lowering& l) {
 }
 
 // The stages of a product after plain sums, on the CPU.
-bool finish_on_host(Lowering& l, const ops::OutputStage& stage, ConvLayer layer, std::vector<int8_t> weights) {
+bool finish_on_host(Lowering& l, const ops::OutputStage& stage, ConvLayer layer, LayerWeights weights) {
   if (l.node.has_input(3) || layer.weight_zero_point != 0 || dtype_bytes(stage.dtype) != 1) return false;
   l.result.reason.clear();
-  if (layer.depthwise) weights = in_blocks(layer, weights);
   l.result.host = HostStages{stage, bias_of(l, layer.kernels)};
-  const int64_t each = static_cast<int64_t>(weights.size()) / layer.kernels;
-  for (int64_t k = 0; k < layer.kernels; ++k)
-    for (int64_t i = 0; i < each; ++i)
-      l.result.host->bias[static_cast<size_t>(k)] -=
-          static_cast<int32_t>(layer.in_zero_point * weights[static_cast<size_t>(k * each + i)]);
+  const std::vector<int64_t> sums = weights.plan.sums(static_cast<const int8_t*>(values_of(l, weights)));
+  for (size_t k = 0; k < sums.size(); ++k) l.result.host->bias[k] -= static_cast<int32_t>(layer.in_zero_point * sums[k]);
+  if (layer.depthwise) put_in_blocks(layer, weights);
   layer.out = Precision::Int32;
   layer.has_bias = false;
   if (!accept(l, layer)) return false;
   l.result.output.cube.precision = Precision::Int32;
-  l.result.operands = pack_operands(layer, weights.data(), {});
+  l.result.weights = std::move(weights);
+  return true;
+}
+
+// A layer whose stages the unit has.
+bool accept(Lowering& l, const ConvLayer& layer, const LayerWeights& weights, std::span<const int32_t> bias) {
+  if (!accept(l, layer)) return false;
+  l.result.bias = pack_bias_of(layer, bias, weights.plan, values_of(l, weights));
+  l.result.weights = weights;
   return true;
 }
 
 // The stages of a product: on the unit, or after plain sums on the CPU where the unit has no such stage.
-bool finish_product(Lowering& l, const ops::OutputStage& stage, const ConvLayer& plain, const std::vector<int8_t>& weights) {
+bool finish_product(Lowering& l, const ops::OutputStage& stage, const ConvLayer& plain, const LayerWeights& weights) {
   ConvLayer layer = plain;
   if (!set_stages(l, stage, layer)) return finish_on_host(l, stage, plain, weights);
-  if (!set_addend(l, stage, 3, layer) || !accept(l, layer)) return false;
-  l.result.operands = pack_operands(layer, weights.data(), bias_of(l, layer.kernels));
-  return true;
+  return set_addend(l, stage, 3, layer) && accept(l, layer, weights, bias_of(l, layer.kernels));
 }
 
 bool lower_conv(Lowering& l) {
@@ -219,8 +258,7 @@ bool lower_conv(Lowering& l) {
   if (!zero || !weight_zero || !stage) return l.refuse("its zero points or scales have no recipe");
   layer.in_zero_point = *zero;
   layer.weight_zero_point = *weight_zero;
-  return finish_product(l, *stage, layer,
-                        rearranged(weights->as<int8_t>(), layer, form->groups, static_cast<int8_t>(*weight_zero)));
+  return finish_product(l, *stage, layer, conv_weights(l, layer, form->groups));
 }
 
 bool lower_matmul(Lowering& l) {
@@ -238,10 +276,7 @@ bool lower_matmul(Lowering& l) {
   if (!zero || !weight_zero || !stage) return l.refuse("its zero points or scales have no recipe");
   layer.in_zero_point = *zero;
   layer.weight_zero_point = *weight_zero;
-  std::vector<int8_t> turned(static_cast<size_t>(depth * columns));
-  for (int64_t k = 0; k < columns; ++k)
-    for (int64_t c = 0; c < depth; ++c) turned[static_cast<size_t>(k * depth + c)] = weights->as<int8_t>()[c * columns + k];
-  return finish_product(l, *stage, layer, turned);
+  return finish_product(l, *stage, layer, matrix_weights(l, layer, false));
 }
 
 // A 1x1 convolution by a diagonal carries the first operand, the second is added to its sums.
@@ -261,21 +296,11 @@ bool lower_add(Lowering& l) {
   layer.element_wise = ElementWise{.zero_point = scale->b_zero, .multiplier = scale->b_factor, .shift = scale->b_shift};
   l.result.operand = l.result.output;
   l.result.operand.tensor = l.node.input(1);
-  if (!accept(l, layer)) return false;
-  std::vector<int8_t> diagonal(static_cast<size_t>(layer.channels * layer.channels));
-  for (int64_t c = 0; c < layer.channels; ++c)
-    diagonal[static_cast<size_t>(c * layer.channels + c)] = static_cast<int8_t>(scale->a_factor);
-  l.result.operands = pack_operands(layer, diagonal.data(), {});
-  return true;
+  return accept(l, layer, diagonal_weights(layer, scale->a_factor), {});
 }
 
 // A mean with a scale of its own: a depthwise convolution by ones.
-bool accept_mean(Lowering& l, const ConvLayer& layer) {
-  if (!accept(l, layer)) return false;
-  const std::vector<int8_t> ones(static_cast<size_t>(layer.window.height * layer.window.width * layer.channels), 1);
-  l.result.operands = pack_operands(layer, ones.data(), {});
-  return true;
-}
+bool accept_mean(Lowering& l, const ConvLayer& layer) { return accept(l, layer, equal_weights(layer, 1), {}); }
 bool lower_mean(Lowering& l, const Window2d& window, int64_t zero, const ops::OutputStage& stage) {
   ConvLayer layer = mean_layer(l, window);
   layer.in_zero_point = zero;

@@ -27,11 +27,18 @@ struct HostStages {
   std::vector<int32_t> bias;  // with the input's zero point taken off
 };
 
+// Weights of a layer: a constant of the Program, or one value for all.
+struct LayerWeights {
+  ir::TensorId tensor;
+  WeightPlan plan;  // no kernels: the layer has no weights
+};
+
 struct LoweredNode {
   std::string reason;  // why the unit does not compute it; empty: it does
   std::variant<ConvLayer, PoolLayer> layer;
   LoweredTensor input, output, operand;  // operand.tensor is none where nothing is combined
-  ConvOperands operands;                 // packed, of a ConvLayer
+  LayerWeights weights;                  // of a ConvLayer
+  std::vector<std::byte> bias;           // packed
   // Of a layer that ends in a function table: the streams compute plain sums, the CPU converts them.
   std::optional<HostStages> host;
   // Of a float16 layer: the streams compute float32 results, the CPU applies what is fused with the layer and rounds.

@@ -86,7 +86,7 @@ bool set_tail(Lowering& l, ConvLayer& layer, size_t first = 0) {
 }
 
 // Streams that end with the layer's tail, or with float32 results that the CPU finishes.
-bool finish(Lowering& l, ConvLayer layer, std::vector<uint16_t> weights, const std::vector<int32_t>& own_bias) {
+bool finish(Lowering& l, ConvLayer layer, LayerWeights weights, const std::vector<int32_t>& own_bias) {
   layer.has_bias = !own_bias.empty();
   ConvLayer whole = layer;
   std::vector<int32_t> bias = own_bias;
@@ -100,7 +100,7 @@ bool finish(Lowering& l, ConvLayer layer, std::vector<uint16_t> weights, const s
     }
   if (!set_tail(l, whole, first) || !conv_streams(whole, {})) {
     l.result.operand = {};
-    if (layer.depthwise) weights = in_blocks(layer, weights);
+    if (layer.depthwise) put_in_blocks(layer, weights);
     layer.out = Precision::Float;
     l.result.output.cube.precision = Precision::Float;
     l.result.tail_on_host = true;
@@ -108,7 +108,8 @@ bool finish(Lowering& l, ConvLayer layer, std::vector<uint16_t> weights, const s
     bias = own_bias;
   }
   if (!accept(l, whole)) return false;
-  l.result.operands = pack_operands(whole, weights.data(), bias);
+  l.result.bias = pack_bias_of(whole, bias, weights.plan, nullptr);
+  l.result.weights = std::move(weights);
   return true;
 }
 
@@ -134,7 +135,7 @@ bool lower_conv(Lowering& l) {
   std::vector<int32_t> bias;
   if (!read_bias(l, form->layer.kernels, 1, bias)) return false;
   form->layer.in = form->layer.out = Precision::Half;
-  return finish(l, form->layer, rearranged(weights->as<uint16_t>(), form->layer, form->groups, uint16_t{0}), bias);
+  return finish(l, form->layer, conv_weights(l, form->layer, form->groups), bias);
 }
 
 // Products with a constant matrix, `turned`: [columns, depth].
@@ -149,12 +150,7 @@ bool lower_product(Lowering& l, bool turned, double bias_factor) {
   layer.kernels = columns;
   std::vector<int32_t> bias;
   if (!read_bias(l, columns, bias_factor, bias)) return false;
-  const auto* from = weights->as<uint16_t>();
-  std::vector<uint16_t> by_kernel(from, from + depth * columns);
-  if (!turned)
-    for (int64_t k = 0; k < columns; ++k)
-      for (int64_t c = 0; c < depth; ++c) by_kernel[static_cast<size_t>(k * depth + c)] = from[c * columns + k];
-  return finish(l, layer, by_kernel, bias);
+  return finish(l, layer, matrix_weights(l, layer, turned), bias);
 }
 bool lower_matmul(Lowering& l) { return lower_product(l, false, 1); }
 bool lower_gemm(Lowering& l) {
@@ -180,10 +176,7 @@ bool lower_binary(Lowering& l) {
   (subtracts ? l.result.input : l.result.operand).tensor = l.node.input(1);
   if (!set_tail(l, layer)) return l.refuse("what is fused with it has no recipe");
   if (!accept(l, layer)) return false;
-  std::vector<uint16_t> diagonal(static_cast<size_t>(layer.channels * layer.channels));
-  for (int64_t c = 0; c < layer.channels; ++c)
-    diagonal[static_cast<size_t>(c * layer.channels + c)] = half_of(subtracts ? -1 : 1);
-  l.result.operands = pack_operands(layer, diagonal.data(), {});
+  l.result.weights = diagonal_weights(layer, half_of(subtracts ? -1 : 1));
   return true;
 }
 
@@ -200,8 +193,7 @@ bool lower_mean(Lowering& l, const Window2d& window) {
   layer.in = layer.out = Precision::Half;
   const int64_t taps = window.height * window.width;
   if (taps > 31 * 31) return l.refuse("the window is larger than a kernel");
-  return finish(l, layer,
-                std::vector<uint16_t>(static_cast<size_t>(taps * layer.channels), half_of(1.0 / static_cast<double>(taps))), {});
+  return finish(l, layer, equal_weights(layer, half_of(1.0 / static_cast<double>(taps))), {});
 }
 bool lower_average_pool(Lowering& l) {
   if (!is_half_result(l) || !set_cubes(l, Precision::Half)) return false;

@@ -53,39 +53,19 @@ bool set_rows(Lowering& l, int64_t depth, int64_t columns, Precision precision);
 bool accept(Lowering& l, const ConvLayer& layer);
 bool lower_pool(Lowering& l, PoolTask::Method method, Precision precision, int64_t zero_point);
 
-// Weights [kernels][channels / groups][taps] as the unit has them: depthwise [taps][channels], else [kernels][taps][channels]
-// with `zero` where a kernel of another group would stand: the unit has no groups.
-template <class T>
-std::vector<T> rearranged(const T* from, const ConvLayer& layer, int64_t groups, T zero) {
-  const int64_t taps = layer.window.height * layer.window.width, kernels = layer.kernels;
-  if (layer.depthwise) {
-    std::vector<T> to(static_cast<size_t>(kernels * taps));
-    for (int64_t c = 0; c < kernels; ++c)
-      for (int64_t t = 0; t < taps; ++t) to[static_cast<size_t>(t * kernels + c)] = from[c * taps + t];
-    return to;
-  }
-  const int64_t own = layer.channels / groups;
-  std::vector<T> to(static_cast<size_t>(kernels * taps * layer.channels), zero);
-  for (int64_t k = 0; k < kernels; ++k) {
-    const int64_t first = k / (kernels / groups) * own;
-    for (int64_t c = 0; c < own; ++c)
-      for (int64_t t = 0; t < taps; ++t)
-        to[static_cast<size_t>((k * taps + t) * layer.channels + first + c)] = from[(k * own + c) * taps + t];
-  }
-  return to;
-}
-// A depthwise layer and its weights as direct convolutions of blocks of channels: only those have results of 32 bits.
-template <class T>
-std::vector<T> in_blocks(ConvLayer& layer, const std::vector<T>& weights) {
-  const int64_t taps = layer.window.height * layer.window.width;
-  layer.depthwise = false;
-  layer.block = weight_groups(layer.in).channels;
-  std::vector<T> to(static_cast<size_t>(layer.kernels * taps * layer.block));
-  for (int64_t k = 0; k < layer.kernels; ++k)
-    for (int64_t t = 0; t < taps; ++t)
-      to[static_cast<size_t>((k * taps + t) * layer.block + k % layer.block)] =
-          weights[static_cast<size_t>(t * layer.kernels + k)];
-  return to;
+// The constant operand 1 of a convolution, [kernels][channels / groups][taps], as weights of `layer`.
+LayerWeights conv_weights(const Lowering& l, const ConvLayer& layer, int64_t groups);
+// The constant operand 1 of a product, [depth][columns], or [columns][depth] where it is `turned`.
+LayerWeights matrix_weights(const Lowering& l, const ConvLayer& layer, bool turned);
+// Each kernel reads one channel, with the weight `bits`.
+LayerWeights diagonal_weights(const ConvLayer& layer, int64_t bits);
+// Every weight is `bits`.
+LayerWeights equal_weights(const ConvLayer& layer, int64_t bits);
+// A depthwise layer and its weights become direct convolutions of blocks of channels: only those have results of 32 bits.
+void put_in_blocks(ConvLayer& layer, LayerWeights& weights);
+// Values of the weights, nullptr where there is no tensor of them.
+inline const void* values_of(const Lowering& l, const LayerWeights& w) {
+  return w.tensor ? l.graph().constant(w.tensor)->data() : nullptr;
 }
 // A convolution of two axes: window, kernels, depthwise or not, from its attributes and the extents of its weights.
 struct ConvForm {

@@ -102,8 +102,8 @@ struct Network::State {
     on_unit.assign(image.steps.size(), false);
     for (size_t i = 0; i < image.steps.size(); ++i) ORKNN_TRY(prepare_step(i));
     ORKNN_TRY_ASSIGN(features, unit->allocate(BufferUse::Features, std::max<uint64_t>(image.feature_bytes, 1)));
-    ORKNN_TRY_ASSIGN(operands, unit->allocate(BufferUse::Operands, std::max<uint64_t>(image.operands.size(), 1)));
-    if (!image.operands.empty()) std::memcpy(operands.bytes.data(), image.operands.data(), image.operands.size());
+    ORKNN_TRY_ASSIGN(operands, unit->allocate(BufferUse::Operands, std::max<uint64_t>(image.operand_bytes, 1)));
+    fill_operands(image, program, operands.bytes, ThreadPool::shared());
     std::memset(features.bytes.data(), 0, features.bytes.size());
     ORKNN_TRY(place_streams());
     ORKNN_TRY(unit->give(BufferUse::Operands));

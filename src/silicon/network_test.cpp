@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "silicon/lower.h"
 #include "small_network.h"
 
@@ -13,6 +15,11 @@ Image image_for(const format::Program& program) {
   auto image = make_image(program, ops::builtin_ops());
   EXPECT_TRUE(image) << image.status().to_string();
   return image ? std::move(*image) : Image();
+}
+
+std::vector<std::byte> bytes_of(const format::StoredStreams& stored) { return {stored.bytes.begin(), stored.bytes.end()}; }
+std::vector<std::byte> stored_image(const format::Program& program, ImageParts parts) {
+  return bytes_of(encode_image(image_for(program), program, parts));
 }
 
 std::vector<int8_t> run_network(const SmallNetwork& small, Image image, Network::Hooks hooks = {}) {
@@ -78,37 +85,59 @@ TEST(Network, HooksSeeEveryTensorAndMayChangeIt) {
 
 TEST(Network, StoredImagesAreTheSameEveryTimeAndRunAlike) {
   const SmallNetwork small;
-  const std::vector<std::byte> bytes = encode_image(image_for(small.program));
-  EXPECT_EQ(bytes, encode_image(image_for(small.program)));
-  EXPECT_EQ(bytes.size() % 64, 0u);
-  auto again = decode_image(bytes, nullptr, small.program);
-  ASSERT_TRUE(again) << again.status().to_string();
-  EXPECT_EQ(encode_image(*again), bytes);
-  EXPECT_GE(again->operands.data(), bytes.data());  // mapped, not copied
-  EXPECT_LE(again->operands.data() + again->operands.size(), bytes.data() + bytes.size());
-  EXPECT_EQ(run_network(small, *again), small.expected());
+  for (const ImageParts parts : {ImageParts::Streams, ImageParts::AndWeights}) {
+    const std::vector<std::byte> bytes = stored_image(small.program, parts);
+    EXPECT_EQ(bytes, stored_image(small.program, parts));
+    EXPECT_EQ(bytes.size() % 64, 0u);
+    auto again = decode_image(bytes, nullptr, small.program);
+    ASSERT_TRUE(again) << again.status().to_string();
+    EXPECT_EQ(bytes_of(encode_image(*again, small.program, parts)), bytes);
+    EXPECT_GE(again->operands.data(), bytes.data());  // mapped, not copied
+    EXPECT_LE(again->operands.data() + again->operands.size(), bytes.data() + bytes.size());
+    EXPECT_EQ(run_network(small, *again), small.expected());
+  }
+}
+
+TEST(Network, PackedWeightsAreTheSameWhetherAFileHoldsThemOrNot) {
+  const SmallNetwork small;
+  const auto operands = [&](ImageParts parts) {
+    const std::vector<std::byte> bytes = stored_image(small.program, parts);
+    const auto image = decode_image(bytes, nullptr, small.program);
+    EXPECT_TRUE(image) << image.status().to_string();
+    std::vector<std::byte> filled(image ? image->operand_bytes : 0);
+    if (image) fill_operands(*image, small.program, filled, ThreadPool::shared());
+    return std::pair(filled, image ? image->operands.size() : 0);
+  };
+  const auto [made, held] = operands(ImageParts::Streams);
+  const auto [stored, all] = operands(ImageParts::AndWeights);
+  EXPECT_EQ(made, stored);
+  EXPECT_LT(held, all);
+  EXPECT_EQ(all, stored.size());
 }
 
 TEST(Network, CutOffImagesAreRefused) {
   const SmallNetwork small;
-  const std::vector<std::byte> bytes = encode_image(image_for(small.program));
-  for (size_t size = 0; size + 64 <= bytes.size(); size += 61) {
-    const auto image = decode_image(std::span(bytes).first(size), nullptr, small.program);
-    EXPECT_FALSE(image) << size;
+  for (const ImageParts parts : {ImageParts::Streams, ImageParts::AndWeights}) {
+    const std::vector<std::byte> bytes = stored_image(small.program, parts);
+    for (size_t size = 0; size + 64 <= bytes.size(); size += 61) {
+      const auto image = decode_image(std::span(bytes).first(size), nullptr, small.program);
+      EXPECT_FALSE(image) << size;
+    }
+    const SmallNetwork other(16, 16);
+    EXPECT_FALSE(decode_image(bytes, nullptr, other.program));
   }
-  const SmallNetwork other(16, 16);
-  EXPECT_FALSE(decode_image(bytes, nullptr, other.program));
 }
 
 // Whatever is written over a stored image: an error, or a run that stays inside of its buffers.
 TEST(Network, DamagedImagesNeverLeaveTheirBuffers) {
   const SmallNetwork small(8, 8);
-  const std::vector<std::byte> bytes = encode_image(image_for(small.program));
+  const std::vector<std::byte> forms[] = {stored_image(small.program, ImageParts::Streams),
+                                          stored_image(small.program, ImageParts::AndWeights)};
   std::mt19937 engine(3);
   size_t refused = 0;
-  constexpr size_t kTrials = 400;
+  constexpr size_t kTrials = 800;
   for (size_t i = 0; i < kTrials; ++i) {
-    std::vector<std::byte> damaged = bytes;
+    std::vector<std::byte> damaged = forms[i % 2];
     damaged[engine() % damaged.size()] ^= static_cast<std::byte>(1 + engine() % 255);
     auto image = decode_image(damaged, nullptr, small.program);
     if (!image) {

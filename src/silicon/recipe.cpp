@@ -309,16 +309,6 @@ Status check_combination(const ConvLayer& l) {
   return {};
 }
 
-int64_t sum_of_weights(const ConvLayer& l, const int8_t* weights, int64_t kernel) {
-  const int64_t taps = l.window.height * l.window.width;
-  int64_t sum = 0;
-  if (l.depthwise)
-    for (int64_t tap = 0; tap < taps; ++tap) sum += weights[tap * l.channels + kernel] - l.weight_zero_point;
-  else
-    for (int64_t i = 0; i < taps * l.channels; ++i) sum += weights[kernel * taps * l.channels + i] - l.weight_zero_point;
-  return sum;
-}
-
 ScaleShift split_float(float factor, int64_t extra) {
   const uint32_t bits = std::bit_cast<uint32_t>(factor);
   ScaleShift s{static_cast<int64_t>(0x4000 | ((bits >> 9) & 0x3fff)) + extra, 141 - static_cast<int64_t>((bits >> 23) & 0xff)};
@@ -330,20 +320,26 @@ ScaleShift split_float(float factor, int64_t extra) {
 ScaleShift split_output_scale(float factor) { return split_float(factor, 1); }
 ScaleShift split_operand_scale(float factor) { return split_float(factor, 0); }
 
-int64_t ConvLayer::stored_channels() const {
-  return round_up(channels, depthwise && grouping == Grouping::Whole ? depthwise_group(in) : 16);
-}
+int64_t ConvLayer::stored_channels() const { return kernel().channels; }
 int64_t ConvLayer::written_channels() const {
   return round_up(kernels, depthwise ? depthwise_group(in) : weight_groups(in).kernels);
 }
-KernelShape ConvLayer::kernel() const {
-  const int64_t stored = grouping == Grouping::Whole ? written_channels() : round_up(kernels, 2);
-  return {.kernels = depthwise ? 1 : stored,
-          .channels = stored_channels(),
+WeightPlan ConvLayer::weights() const {
+  const int64_t taps = window.height * window.width;
+  return {.precision = in,
+          .depthwise = depthwise,
+          .grouping = grouping,
+          .kernels = kernels,
+          .channels = channels,
           .height = window.height,
           .width = window.width,
-          .depthwise = depthwise,
-          .precision = in};
+          .block = block,
+          .zero_point = in == Precision::Half ? 0 : weight_zero_point,
+          .kernel_step = depthwise ? 1 : taps * channels,
+          .tap_step = channels,
+          .channel_step = 1,
+          .own_channels = channels,
+          .kernels_together = kernels};
 }
 int64_t ConvLayer::input_bytes() const { return Cube{height, width, stored_channels(), in}.bytes(); }
 int64_t ConvLayer::output_bytes() const { return Cube{out_height, out_width, written_channels(), out}.bytes(); }
@@ -360,41 +356,22 @@ std::vector<ConvLayer> ConvLayer::parts() const {
   return all;
 }
 
-namespace {
-void append(std::vector<std::byte>& to, const std::vector<std::byte>& bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
-
-ConvOperands pack_blocks(const ConvLayer& l, const std::byte* weights, std::span<const int32_t> bias) {
-  ConvOperands operands;
-  const int64_t size = bytes_of(l.in), taps = l.window.height * l.window.width;
-  for (int64_t first = 0; const ConvLayer& part : l.parts()) {
-    std::vector<std::byte> own;
-    for (int64_t row = first * taps; row < (first + part.kernels) * taps; ++row) {
-      const std::byte* from = weights + row * l.block * size;
-      own.insert(own.end(), from, from + part.channels * size);
-    }
-    const ConvOperands packed = pack_operands(
-        part, own.data(), bias.empty() ? bias : bias.subspan(static_cast<size_t>(first), static_cast<size_t>(part.kernels)));
-    append(operands.weights, packed.weights);
-    append(operands.bias, packed.bias);
-    first += l.block;
-  }
-  return operands;
-}
-}  // namespace
-
-ConvOperands pack_operands(const ConvLayer& l, const void* weights, std::span<const int32_t> bias) {
-  if (l.block > 0) return pack_blocks(l, static_cast<const std::byte*>(weights), bias);
-  ConvOperands operands;
-  operands.weights = pack_weights(l.kernel(), l.kernels, l.channels, weights, is_half(l) ? 0 : l.weight_zero_point);
-  if (!l.has_bias) return operands;
+std::vector<std::byte> pack_bias_of(const ConvLayer& l, std::span<const int32_t> bias, const WeightPlan& plan,
+                                    const void* weights) {
+  if (!l.has_bias) return {};
   std::vector<int32_t> corrected(bias.begin(), bias.end());
   corrected.resize(static_cast<size_t>(l.kernels));
-  if (!is_half(l))
-    for (int64_t k = 0; k < l.kernels; ++k)
-      corrected[static_cast<size_t>(k)] -=
-          static_cast<int32_t>(l.in_zero_point * sum_of_weights(l, static_cast<const int8_t*>(weights), k));
-  const int64_t stored = l.grouping == Grouping::Whole ? l.written_channels() : l.kernels;
-  operands.bias = pack_bias(corrected, l.channel_multipliers, stored);
+  if (!is_half(l)) {
+    const std::vector<int64_t> sums = plan.sums(static_cast<const int8_t*>(weights));
+    for (size_t k = 0; k < corrected.size(); ++k) corrected[k] -= static_cast<int32_t>(l.in_zero_point * sums[k]);
+  }
+  return pack_bias(corrected, l.channel_multipliers, l.grouping == Grouping::Whole ? l.written_channels() : l.kernels);
+}
+
+ConvOperands pack_operands(const ConvLayer& l, const void* weights, std::span<const int32_t> bias) {
+  const WeightPlan plan = l.weights();
+  ConvOperands operands{std::vector<std::byte>(plan.bytes()), pack_bias_of(l, bias, plan, weights)};
+  plan.pack(weights, operands.weights, ThreadPool::shared());
   return operands;
 }
 

@@ -9,12 +9,9 @@
 
 #include "silicon/chip_model.h"
 #include "silicon/geometry.h"
+#include "silicon/weight_plan.h"
 
 namespace orknn::silicon {
-
-// Whether packed weights are filled up to whole groups (32 kernels, 64 depthwise channels), which every board accepts, or a last
-// group stays short, as one generator packs them.
-enum class Grouping : uint8_t { Whole, Short };
 
 struct Window2d {
   int64_t height = 1, width = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
@@ -56,13 +53,15 @@ struct ConvLayer {
   std::optional<ElementWise> element_wise;
   Grouping grouping = Grouping::Whole;
   // > 0: channels and kernels in blocks of so many, whole planes and groups of kernels; kernels read the channels of their own
-  // block alone. A layer for each, and weights are [kernels][height][width][block].
+  // block alone. A layer for each.
   int64_t block = 0;
   std::vector<ConvLayer> parts() const;  // the layers of its blocks; itself where it has none
 
   int64_t stored_channels() const;   // of the input as programmed
   int64_t written_channels() const;  // of the output as programmed; buffers of the output hold them all
-  KernelShape kernel() const;        // as stored
+  KernelShape kernel() const { return weights().stored(); }
+  // For values [kernels][height][width][channels], depthwise [height][width][channels].
+  WeightPlan weights() const;
   Cube input() const { return {height, width, channels, in}; }
   Cube output() const { return {out_height, out_width, kernels, out}; }
   // Bytes of the buffers that input and output need.
@@ -74,11 +73,14 @@ struct ConvAddresses {
   uint32_t input = 0, weights = 0, bias = 0, output = 0, operand = 0;
 };
 
+// `bias` is int32, empty for none; float bits for Half. Of an int8 layer the input's zero point is taken off, for which `weights`
+// are needed: where `plan` says.
+std::vector<std::byte> pack_bias_of(const ConvLayer& layer, std::span<const int32_t> bias, const WeightPlan& plan,
+                                    const void* weights);
 struct ConvOperands {
   std::vector<std::byte> weights, bias;
 };
-// `weights` are [kernels][height][width][channels], depthwise [height][width][channels], in the layer's input precision; `bias`
-// is int32, empty for none; float bits for Half.
+// `weights` in the layer's input precision, in the order of ConvLayer::weights().
 ConvOperands pack_operands(const ConvLayer& layer, const void* weights, std::span<const int32_t> bias);
 
 // One stream per band of rows. Unsupported where the unit has no way.

@@ -70,8 +70,7 @@ bool stores_fewer_bytes(const BuildOptions& options, const format::Model& model)
 Status store_streams(const ir::OpSet& ops, format::Model& model) {
   for (const format::Program& program : model.programs) {
     ORKNN_TRY_ASSIGN(const silicon::Image image, silicon::make_image(program, ops));
-    const auto bytes = std::make_shared<const std::vector<std::byte>>(silicon::encode_image(image));
-    model.streams.push_back({*bytes, bytes});
+    model.streams.push_back(silicon::encode_image(image, program, silicon::ImageParts::AndWeights));
   }
   return {};
 }
