@@ -263,6 +263,7 @@ def test_wrong_mean_length_fails_at_load(conv_model, capfd):
         (dict(remove_weight=True, dynamic_input=[[[1, 3, 8, 8]], [[1, 3, 16, 16]]]), "cannot share weights"),
         (dict(disable_rules="fold"), "disable_rules"),
         (dict(registers=True, remove_weight=True), "'registers' stores the weights in packed form"),
+        (dict(registers=True, remove_streams=True), "the streams that 'remove_streams' leaves out"),
         (dict(target_platform="rk3566", registers=True), "registers of this chip are not known"),
         (dict(mean_values="abc"), "mean_values"),
         (dict(quantized_dtype=8), "Invalid quantized_dtype '8', expect in"),

@@ -33,15 +33,15 @@ def find_browser():
     pytest.skip("no browser to show Netron in: install chromium (Debian) or google-chrome; a snap is of no use here")
 
 
-@pytest.mark.parametrize("kind, network", [("rknn", "shapes"), ("rknn", "boxes"), ("streams", "shapes"), ("model", "shapes")])
+@pytest.mark.parametrize("kind, network", [("rknn", "shapes"), ("rknn", "boxes"), ("packed", "shapes"), ("model", "shapes")])
 def test_netron_shows_the_graph(tmp_path, root, monkeypatch, openrknn, kind, network):
-    """The finished files of both bundled networks, one with the NPU's command streams, and the .model of hybrid quantization's step 1."""
+    """The finished files of both bundled networks, one with packed weights for the NPU, and the .model of hybrid quantization's step 1."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     pytest.importorskip("netron", reason="netron is not installed")
     chromium = find_browser()
     path = tmp_path / f"{network}.rknn"
     rknn = RKNN()
-    rknn.config(target_platform="rk3588", registers=kind == "streams")
+    rknn.config(target_platform="rk3588", registers=kind == "packed")
     assert rknn.load_onnx(str(root / "examples" / "models" / f"{network}.onnx")) == 0
     if kind == "model":
         monkeypatch.chdir(tmp_path)

@@ -320,7 +320,7 @@ def test_small_weights_are_stored_small(wide_model, tmp_path, options, bits, sca
     model, x, dataset = wide_model
     exact = run(model, [x], float_dtype="float32")[0]
     rknn = RKNN(verbose=False)
-    rknn.config(**{"target_platform": "rk3588", **options})
+    rknn.config(**{"target_platform": "rk3588", "remove_streams": True, **options})
     assert rknn.load_onnx(model=model) == 0
     quantizes = "quantize_weight" not in options
     assert rknn.build(do_quantization=quantizes, dataset=dataset if quantizes else None) == 0

@@ -245,22 +245,29 @@ def test_emit_writes_a_folder_that_executes(tmp_path, root, openrknn):
     assert wrong.returncode == 1 and "output.npy" in wrong.stderr
 
 
-def test_files_hold_streams_when_asked(network, tmp_path, openrknn):
+def test_files_hold_streams_unless_told_otherwise(network, tmp_path, openrknn):
+    """By default all but the weights, with --registers these too in packed form, with --remove-streams nothing."""
     model, sample = network
     onnx = next(tmp_path.rglob("*.onnx"))
-    for name in ("one.rknn", "two.rknn"):
-        options = ("--dataset", tmp_path / "list.txt", "-t", "rk3588", "--registers")
-        done = openrknn("quantize", onnx, "-o", tmp_path / name, *options)
-        assert done.returncode == 0, done.stderr
-    stored = (tmp_path / "one.rknn").read_bytes()
-    assert stored == (tmp_path / "two.rknn").read_bytes() and len(stored) > len(model.read_bytes())
-    assert json.loads(openrknn("info", model, "--json").stdout)["streams"]["stored_bytes"] == 0
-    streams = json.loads(openrknn("info", tmp_path / "one.rknn", "--json").stdout)["streams"]
-    assert streams["stored_bytes"] >= streams["stream_bytes"] + streams["packed_bytes"]
-    done = openrknn("run", tmp_path / "one.rknn", "--input", sample, "--verify", "--json")
-    assert done.returncode == 0 and json.loads(done.stdout)["different"] == 0, done.stderr
-    refused = openrknn("quantize", onnx, "-o", tmp_path / "m.rknn", *options, "--remove-weight")
-    assert refused.returncode == 1 and "remove_weight" in refused.stderr
+    sizes = {}
+    for option in ("", "--registers", "--remove-streams"):
+        options = ("--dataset", tmp_path / "list.txt", "-t", "rk3588", *([option] if option else []))
+        for name in ("one.rknn", "two.rknn"):
+            done = openrknn("quantize", onnx, "-o", tmp_path / name, *options)
+            assert done.returncode == 0, done.stderr
+        stored = (tmp_path / "one.rknn").read_bytes()
+        assert stored == (tmp_path / "two.rknn").read_bytes()
+        sizes[option] = len(stored)
+        streams = json.loads(openrknn("info", tmp_path / "one.rknn", "--json").stdout)["streams"]
+        assert streams["mac_share"] == 1 and streams["stores_weights"] == (option == "--registers")
+        assert (streams["stored_bytes"] > streams["stream_bytes"]) == (option != "--remove-streams")
+        assert (streams["stored_bytes"] > streams["stream_bytes"] + streams["packed_bytes"]) == (option == "--registers")
+        done = openrknn("run", tmp_path / "one.rknn", "--input", sample, "--verify", "--json")
+        assert done.returncode == 0 and json.loads(done.stdout)["different"] == 0, done.stderr
+    assert (tmp_path / "net.rknn").stat().st_size == sizes[""]
+    assert sizes["--remove-streams"] < sizes[""] < sizes["--registers"]
+    refused = openrknn("quantize", onnx, "-o", tmp_path / "m.rknn", *options, "--registers")
+    assert refused.returncode == 1 and "'remove_streams' leaves out" in refused.stderr
 
 
 def test_board_test_says_that_it_did_not_run_on_a_board(tmp_path, openrknn):

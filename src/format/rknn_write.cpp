@@ -66,9 +66,9 @@ struct Draft {
   explicit Draft(const BytesDone& done) : weights(done) {}
   WeightCollector weights;
   std::vector<std::byte> front;
-  std::vector<std::vector<std::byte>> encoded;         // what `bodies` refers to besides the model's own bytes
-  std::vector<std::span<const std::byte>> bodies;      // all sections but the weights, unless these are coded
-  std::vector<Section> sections;               // the weights come last; without their checksum unless coded
+  std::vector<std::vector<std::byte>> encoded;     // what `bodies` refers to besides the model's own bytes
+  std::vector<std::span<const std::byte>> bodies;  // all sections but the weights, unless these are coded
+  std::vector<Section> sections;                   // the weights come last; without their checksum unless coded
   uint64_t file_bytes = 0;
 };
 

@@ -565,10 +565,11 @@ Result<Image> decode_image(std::span<const std::byte> bytes, std::shared_ptr<con
     s.inputs = in.list<int32_t>();
     s.output = in.get<int32_t>();
     for (ImageRange* r : {&s.weights, &s.bias, &s.host_bias}) *r = get_range(in);
-    if (s.weights.bytes) visit_source(s.source, [&](auto& value) {
-      using T = std::remove_cvref_t<decltype(value)>;
-      value = static_cast<T>(in.get<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>());
-    });
+    if (s.weights.bytes)
+      visit_source(s.source, [&](auto& value) {
+        using T = std::remove_cvref_t<decltype(value)>;
+        value = static_cast<T>(in.get<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>());
+      });
   }
   image.words = in.list<uint64_t>();
   const uint64_t operands_at = format::aligned(bytes.size() - in.left());
@@ -591,7 +592,9 @@ Result<Image> decode_image(std::span<const std::byte> bytes, std::shared_ptr<con
 Result<Image> image_of(const format::Model& model, size_t program, const OpSet& ops) {
   if (model.streams.empty()) return make_image(model.programs[program], ops);
   const format::StoredStreams& stored = model.streams[program];
-  return decode_image(stored.bytes, stored.keeper, model.programs[program]);
+  auto image = decode_image(stored.bytes, stored.keeper, model.programs[program]);
+  if (!image && image.status().code() == Code::Unsupported) return make_image(model.programs[program], ops);
+  return image;
 }
 
 Result<DeviceMemory> map_image(const Image& image, const UnitBuffer& features, const UnitBuffer& operands) {

@@ -51,7 +51,7 @@ struct ImageStep {
   uint32_t first_task = 0, tasks = 0;
   std::vector<int32_t> inputs;  // cubes that must be there before
   int32_t output = -1;          // of Sums: the sums
-  LayerWeights source;  // of the weights
+  LayerWeights source;          // of the weights
   ImageRange weights, bias;
   ImageRange host_bias;  // of Sums: an int32 per channel, for the CPU
 
@@ -76,6 +76,7 @@ struct Image {
   }
   bool holds(const ImageRange& range) const { return range.offset + range.bytes <= operands.size(); }
   uint64_t bytes_without_weights() const;  // of `operands`
+  bool holds_weights() const { return operands.size() == operand_bytes; }
   std::span<const uint64_t> words_of(const ImageTask& task) const {
     return std::span(words).subspan(task.first_word, task.words);
   }
@@ -99,7 +100,7 @@ format::StoredStreams encode_image(const Image& image, const format::Program& pr
 // what the streams do is the matter of whoever places them (map_image, lint).
 Result<Image> decode_image(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, const format::Program& program);
 
-// Of a model's program: what its file holds, or made now.
+// Of a model's program: what its file holds, or made now where it holds none, or those of another version.
 Result<Image> image_of(const format::Model& model, size_t program, const ir::OpSet& ops);
 
 // Every cube and every layer's operands as memory of their own, so that the lint finds accesses that leave them.

@@ -45,8 +45,8 @@ std::vector<T> by_elements(const WeightPlan& p, const std::vector<T>& values) {
       for (int64_t c = 0; c < shape.channels; ++c) {
         const int64_t own = p.depthwise ? c : c - k / p.kernels_together * p.own_channels;
         const bool has_value = c < p.channels && own >= 0 && (p.depthwise || own < p.own_channels);
-        const int64_t at = p.depthwise ? c * p.kernel_step + tap * p.tap_step
-                                       : k * p.kernel_step + tap * p.tap_step + own * p.channel_step;
+        const int64_t at =
+            p.depthwise ? c * p.kernel_step + tap * p.tap_step : k * p.kernel_step + tap * p.tap_step + own * p.channel_step;
         to[static_cast<size_t>(weight_offset(shape, k, tap, c))] =
             has_value ? values[static_cast<size_t>(at)] : static_cast<T>(p.zero_point);
       }

@@ -219,13 +219,14 @@ TEST(Builder, KnowsTheSizeOfItsFile) {
   LogLines log;
   TemporaryFolder folder;
   EXPECT_FALSE(Builder::create(for_default_chip())->file_bytes());
-  BuildConfig plain = for_default_chip(), coded = plain, lighter = plain, streams = plain, sizes = plain;
+  BuildConfig plain = for_default_chip(), coded = plain, lighter = plain, packed = plain, bare = plain, sizes = plain;
   coded.compress_weight = true;
   lighter.remove_weight = true;
-  streams.registers = true;
+  packed.registers = true;
+  bare.remove_streams = true;
   sizes.dynamic_input = {{{1, 3, 64, 64}}, {{1, 3, 32, 32}}};
   std::set<uint64_t> seen;
-  for (const BuildConfig& config : {plain, coded, lighter, streams, sizes}) {
+  for (const BuildConfig& config : {plain, coded, lighter, packed, bare, sizes}) {
     auto builder = Builder::create(config);
     ASSERT_TRUE(builder) << builder.status().to_string();
     ASSERT_TRUE(builder->load_model({kModel}));
@@ -236,7 +237,7 @@ TEST(Builder, KnowsTheSizeOfItsFile) {
     EXPECT_EQ(*bytes, std::filesystem::file_size(folder.file("a.rknn")));
     seen.insert(*bytes);
   }
-  EXPECT_EQ(seen.size(), 5u) << "the options have no effect";
+  EXPECT_EQ(seen.size(), 6u) << "the options have no effect";
 }
 
 TEST(Builder, BuildsExportsAndRuns) {

@@ -66,12 +66,22 @@ bool stores_fewer_bytes(const BuildOptions& options, const format::Model& model)
          });
 }
 
-// Command streams of every program.
-Status store_streams(const ir::OpSet& ops, format::Model& model) {
+// Command streams of every program, for chips whose registers are known.
+Status store_streams(const BuildOptions& options, const ir::OpSet& ops, format::Model& model) {
+  if (options.config.remove_streams || !silicon::knows_registers_of(*options.chip)) return {};
+  const bool asked_for = options.config.registers;
+  std::vector<format::StoredStreams> streams;
   for (const format::Program& program : model.programs) {
-    ORKNN_TRY_ASSIGN(const silicon::Image image, silicon::make_image(program, ops));
-    model.streams.push_back(silicon::encode_image(image, program, silicon::ImageParts::AndWeights));
+    const auto image = silicon::make_image(program, ops);
+    if (!image && asked_for) return Status(image.status()).model(model.name).stage("build");
+    if (!image) {
+      log(LogLevel::Info, "build", "The file holds no command streams: " + image.status().message());
+      return {};
+    }
+    streams.push_back(
+        silicon::encode_image(*image, program, asked_for ? silicon::ImageParts::AndWeights : silicon::ImageParts::Streams));
   }
+  model.streams = std::move(streams);
   return {};
 }
 }  // namespace
@@ -125,8 +135,7 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
   bar.next_pass(stored_bytes);
   format::place_weights(*model, worked_through);
   bar.finish();
-  if (options.config.registers)
-    if (Status s = store_streams(*compiling.ops, *model); !s) return s.model(model->name).stage("build");
+  ORKNN_TRY(store_streams(options, *compiling.ops, *model));
   return Built{std::move(model),
                std::move(quantized.reference),
                std::move(quantized.normalization),

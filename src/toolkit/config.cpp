@@ -191,6 +191,9 @@ void check_files(const BuildConfig& c, const platform::Platform& chip, Status& p
   if (c.registers && c.remove_weight)
     problems.also(invalid_argument("'registers' stores the weights in packed form, so it cannot be combined with 'remove_weight'")
                       .hint("leave out 'registers' or 'remove_weight'"));
+  if (c.registers && c.remove_streams)
+    problems.also(invalid_argument("'registers' stores packed weights beside the streams that 'remove_streams' leaves out")
+                      .hint("leave out 'registers' or 'remove_streams'"));
 }
 }  // namespace
 

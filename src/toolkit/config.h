@@ -50,8 +50,9 @@ struct BuildConfig {
   bool model_pruning = false;                          // channels that no result depends on leave the network
   bool remove_reshape = false;                         // inputs and outputs keep the shapes that the layers next to them have
   bool enable_flash_attention = false;                 // attention is one task in every form, where the chip has it
-  bool registers = false;      // files hold the NPU's command streams, for chips whose registers are known
-  bool remove_weight = false;  // files leave out the weights of convolutions, which another model has
+  bool registers = false;                              // files hold the weights as the NPU wants them packed, too
+  bool remove_streams = false;  // files hold no command streams, which else they do for chips whose registers are known
+  bool remove_weight = false;   // files leave out the weights of convolutions, which another model has
 
   // For looking inside (command line); config() has no such keys.
   std::string stop_after;

@@ -23,6 +23,7 @@ Result<std::optional<StreamReport>> describe_streams(const format::Model& model)
   }
   report.summary = silicon::summary_of(layers);
   for (const format::StoredStreams& stored : model.streams) report.stored_bytes += stored.bytes.size();
+  report.stores_weights = report.stored_bytes > 0 && image.holds_weights();
   return std::optional<StreamReport>(std::move(report));
 }
 
@@ -42,6 +43,7 @@ nlohmann::ordered_json to_json(const StreamReport& report) {
           {"stream_bytes", s.stream_bytes},
           {"packed_bytes", s.packed_bytes},
           {"stored_bytes", report.stored_bytes},
+          {"stores_weights", report.stores_weights},
           {"layers", layers}};
 }
 
@@ -62,8 +64,9 @@ std::string streams_text(const StreamReport& report, size_t width) {
          fmt::format(
              "{:.2f} % of the multiply-accumulates run as {} tasks: {} of streams,\n{} of packed operands; not run on a board\n",
              s.share() * 100, s.tasks, bytes_text(s.stream_bytes), bytes_text(s.packed_bytes)) +
-         (report.stored_bytes ? fmt::format("the file holds them: {}\n", bytes_text(report.stored_bytes))
-                              : std::string("the file does not hold them, they are made when a session begins\n"));
+         (report.stored_bytes == 0 ? "the file does not hold them, they are made when a session begins\n"
+                                   : fmt::format("the file holds {} of them{}\n", bytes_text(report.stored_bytes),
+                                                 report.stores_weights ? "" : ", weights are packed when a session begins"));
 }
 
 }  // namespace orknn::toolkit

@@ -18,7 +18,8 @@ struct StreamReport {
   };
   std::vector<Layer> layers;  // of the first program
   silicon::NetworkSummary summary;
-  uint64_t stored_bytes = 0;  // that the file holds, of all programs; 0 = they are made when a session begins
+  uint64_t stored_bytes = 0;    // that the file holds, of all programs; 0 = they are made when a session begins
+  bool stores_weights = false;  // packed ones too
 };
 // Nothing for models of chips whose registers are not known.
 Result<std::optional<StreamReport>> describe_streams(const format::Model& model);
