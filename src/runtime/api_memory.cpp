@@ -1,8 +1,6 @@
 // Making, freeing and synchronizing memory. A context of either kind will do; most functions accept none at all.
 #include <fcntl.h>
 
-#include <bit>
-
 #include "runtime/c_call.h"
 #include "runtime/checker.h"
 #include "runtime/configuration.h"
@@ -156,5 +154,5 @@ extern "C" [[gnu::visibility("default")]] int rknn_destory_mem(rknn_context, rkn
 }
 
 int rknn_mem_sync(rknn_context, rknn_tensor_mem* mem, rknn_mem_sync_mode mode) {
-  return c_call("rknn_mem_sync", [&] { return sync(mem, std::bit_cast<uint32_t>(mode)); });
+  return c_call("rknn_mem_sync", [&] { return sync(mem, number(mode)); });
 }

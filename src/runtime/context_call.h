@@ -1,7 +1,6 @@
 // What every function of the C API that takes a model's context does before its work.
 #pragma once
 
-#include <bit>
 #include <string>
 
 #include "runtime/c_call.h"
@@ -10,12 +9,6 @@
 #include "runtime/run_report.h"
 
 namespace orknn::runtime {
-
-// The value of an enum of the caller's, which need not be one of its members.
-template <class Enum>
-uint32_t number(const Enum& value) {
-  return std::bit_cast<uint32_t>(value);
-}
 
 // What a call does about a run in the background: nearly all wait for its end.
 enum class Pending { Finish, Leave };

@@ -1,7 +1,6 @@
 #include "runtime/input_shapes.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <set>
 
@@ -23,7 +22,7 @@ bool fits(const Session& session, const PortInfo& port, const rknn_tensor_attr& 
   if (wanted.n_dims != have.n_dims) return false;
   uint32_t dims[RKNN_MAX_DIMS];
   std::copy_n(wanted.dims, wanted.n_dims, dims);
-  const auto format = std::bit_cast<uint32_t>(wanted.fmt);
+  const auto format = number(wanted.fmt);
   if (have.fmt == RKNN_TENSOR_NHWC) {  // the layout of other tensors does not count
     if (format != RKNN_TENSOR_NHWC && format != RKNN_TENSOR_NCHW) return false;
     if (format == RKNN_TENSOR_NCHW) std::rotate(dims + 1, dims + 2, dims + 4);  // C to the end
@@ -38,7 +37,7 @@ std::string shape_text(const rknn_tensor_attr& attr) {
     text += (i ? "," : "") + std::to_string(attr.dims[i]);
   text += "]";
   if (attr.n_dims != 4) return text;
-  const uint32_t format = std::min<uint32_t>(std::bit_cast<uint32_t>(attr.fmt), RKNN_TENSOR_FORMAT_MAX);
+  const uint32_t format = std::min<uint32_t>(number(attr.fmt), RKNN_TENSOR_FORMAT_MAX);
   return text + " " + get_format_string(static_cast<rknn_tensor_format>(format));
 }
 }  // namespace

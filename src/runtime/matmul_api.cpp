@@ -1,5 +1,4 @@
 // The matmul API of include/rknn_matmul_api.h. Checks are made in the order of docs/errors.md; a refused call changes nothing.
-#include <bit>
 #include <cstring>
 
 #include "runtime/c_call.h"
@@ -150,7 +149,7 @@ int convert_right(void* input, void* output, int depth, int columns, const rknn_
   if (depth < 1 || columns < 1)
     return fail(RKNN_ERR_PARAM_INVALID, kName,
                 "K and N must be positive, found " + std::to_string(depth) + " and " + std::to_string(columns));
-  const int32_t value = std::bit_cast<int32_t>(info->type);
+  const int32_t value = static_cast<int32_t>(number(info->type));
   const MatmulType* type = find_matmul_type(value);
   if (!type)
     return fail(RKNN_ERR_PARAM_INVALID, kName, "unsupported dtype: matmul type " + std::to_string(value) + " is unknown");
@@ -196,7 +195,7 @@ int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem* mem, rknn_matmu
 }
 
 int rknn_matmul_set_core_mask(rknn_matmul_ctx context, rknn_core_mask core_mask) {
-  const uint32_t mask = std::bit_cast<uint32_t>(core_mask);
+  const uint32_t mask = number(core_mask);
   return with_matmul("rknn_matmul_set_core_mask", context, [&](MatmulContext& c) { return set_core_mask(c, mask); });
 }
 

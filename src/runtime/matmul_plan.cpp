@@ -1,7 +1,6 @@
 #include "runtime/matmul_plan.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "runtime/configuration.h"
@@ -135,7 +134,7 @@ Result<MatmulPlan> MatmulPlan::create(const rknn_matmul_info& info, std::span<co
     return Status::error(Code::PlatformMismatch, std::string(plan.chip().name) + " has no matmul API")
         .hint("choose another chip with orknn_set_platform or OPENRKNN_PLATFORM");
   plan.info_ = info;
-  plan.type_ = find_matmul_type(std::bit_cast<int32_t>(info.type));
+  plan.type_ = find_matmul_type(static_cast<int32_t>(number(info.type)));
   plan.shapes_.assign(shapes.begin(), shapes.end());
   if (Status s = plan.check(); !s) return s;
   return plan;
@@ -161,7 +160,7 @@ Status MatmulPlan::check() const {
 }
 
 Status MatmulPlan::check_type() const {
-  const int32_t value = std::bit_cast<int32_t>(info_.type);
+  const int32_t value = static_cast<int32_t>(number(info_.type));
   const std::vector<int>& offered = chip().mat_mul.types;
   if (type_ && (!chip_.is_limited || std::find(offered.begin(), offered.end(), value) != offered.end())) return {};
   std::string list;
