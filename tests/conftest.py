@@ -1,5 +1,6 @@
 """Shared fixtures: small ONNX models made on the fly, the bundled networks, and where the shared corpus would be."""
 
+import os
 import pathlib
 import signal
 import subprocess
@@ -12,6 +13,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 # A shell starts background jobs with Ctrl-C ignored, and programs that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_announcements(tmp_path_factory):
+    """Tests do not see the servers that run on this machine."""
+    os.environ["ORKNN_DEVICE_DIR"] = str(tmp_path_factory.mktemp("devices"))
 
 
 @pytest.fixture

@@ -47,8 +47,8 @@ def test_contexts_leave_nothing_behind(model):
 def test_many_threads_on_a_device(model, tmp_path, listen):
     server = Server("--no-announce", listen=listen.format(tmp_path))
     stress(model, CALLS_ON_A_DEVICE, 40, ORKNN_DEVICE=server.address)
-    status = server.status()
-    assert status["runs"] > 0 and status["clients"] == []
+    server.wait_for(lambda status: status["clients"] == [])
+    assert server.status()["runs"] > 0
     assert server.kill(15) == 0
 
 
