@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/files.h"
 #include "base/half.h"
+#include "import/wire/stored.h"
 
 namespace orknn::importer::caffe {
 namespace {
@@ -199,14 +199,8 @@ Result<Blob> make_blob(BlobParts parts, const std::shared_ptr<const void>& keepe
         .expected(std::to_string(stated) + " for " + ir::to_string(blob.dims))
         .found(std::to_string(count));
   }
-  if (!parts.gathered.empty()) {
-    blob.values = ir::TensorData::from<float>({count}, parts.gathered);
-  } else if (reinterpret_cast<uintptr_t>(parts.packed.data()) % alignof(float) == 0) {
-    blob.values = ir::TensorData::wrap(DType::Float32, {count}, parts.packed.data(), keeper);
-  } else {
-    blob.values = ir::TensorData::allocate(DType::Float32, {count});
-    copy_and_release(parts.packed, blob.values.mutable_data());
-  }
+  blob.values = parts.gathered.empty() ? wire::stored_tensor(DType::Float32, {count}, parts.packed, keeper)
+                                       : ir::TensorData::from<float>({count}, parts.gathered);
   return blob;
 }
 

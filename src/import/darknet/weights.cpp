@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/files.h"
+#include "import/wire/stored.h"
 
 namespace orknn::importer::darknet {
 namespace {
@@ -66,15 +67,11 @@ Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Fill 
                    .found(std::to_string(rest()) + ", after " + std::to_string(taken_) + " before them");
     return s.hint("the weights belong to another network, or are cut (*.conv.NN); without weights pass none");
   }
-  const std::byte* data = rest_.data();
-  rest_ = rest_.subspan(static_cast<size_t>(count) * sizeof(float));
+  const std::span<const std::byte> values = rest_.first(static_cast<size_t>(count) * sizeof(float));
+  rest_ = rest_.subspan(values.size());
   taken_ += count;
-  if (first_not_finite_.empty() && !all_finite(data, count)) first_not_finite_ = name;
-  if (reinterpret_cast<uintptr_t>(data) % alignof(float) == 0)
-    return ir::TensorData::wrap(DType::Float32, std::move(dims), data, keeper_);
-  ir::TensorData copy = ir::TensorData::allocate(DType::Float32, std::move(dims));
-  copy_and_release({data, copy.bytes()}, copy.mutable_data());
-  return copy;
+  if (first_not_finite_.empty() && !all_finite(values.data(), count)) first_not_finite_ = name;
+  return wire::stored_tensor(DType::Float32, std::move(dims), values, keeper_);
 }
 
 Result<ir::TensorData> Weights::invent(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in) {

@@ -28,7 +28,7 @@ class Weights {
   Result<ir::TensorData> take(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in = 1);
   // The same without touching the file.
   Result<ir::TensorData> invent(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in = 1);
-  // Values of the file nobody took, and bytes at its end that are no value.
+  // Values of the file that were not taken, and bytes at its end that are not a value.
   size_t rest() const { return rest_.size() / sizeof(float); }
   size_t odd_bytes() const { return rest_.size() % sizeof(float); }
   // What the first numbers taken that are infinite or none belong to; empty when all are finite.

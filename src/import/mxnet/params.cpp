@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/files.h"
+#include "import/wire/stored.h"
 
 namespace orknn::importer::mxnet {
 using namespace ir;
@@ -12,38 +12,8 @@ constexpr uint64_t kListMagic = 0x112;
 constexpr uint32_t kVersion1 = 0xF993FAC8, kVersion2 = 0xF993FAC9, kVersion3 = 0xF993FACA;
 constexpr uint32_t kMaxRank = 32;
 
-// Little-endian numbers, one after the other.
-class Cursor {
- public:
-  explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  size_t left() const { return bytes_.size() - at_; }
-  Status problem(std::string message) const {
-    return invalid_model(std::move(message) + " at offset " + std::to_string(at_) + " of the params file");
-  }
-
-  template <class T>
-  Result<T> read() {
-    if (left() < sizeof(T)) return problem("the file is cut short");
-    T value;
-    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return value;
-  }
-  Result<const std::byte*> take(uint64_t count) {
-    if (left() < count)
-      return problem("the file is cut short").expected(std::to_string(count) + " more bytes").found(std::to_string(left()));
-    const std::byte* p = bytes_.data() + at_;
-    at_ += static_cast<size_t>(count);
-    return p;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  size_t at_ = 0;
-};
-
 template <class Extent>
-Result<Dims> read_extents(Cursor& c, uint32_t rank) {
+Result<Dims> read_extents(wire::Cursor& c, uint32_t rank) {
   if (rank > kMaxRank)
     return c.problem("an array of too many axes").expected("at most " + std::to_string(kMaxRank)).found(std::to_string(rank));
   Dims dims;
@@ -55,27 +25,27 @@ Result<Dims> read_extents(Cursor& c, uint32_t rank) {
   return dims;
 }
 
-Result<DType> read_dtype(Cursor& c) {
+Result<DType> read_dtype(wire::Cursor& c) {
   ORKNN_TRY_ASSIGN(const int32_t number, c.read<int32_t>());
   const DType dtype = dtype_of_number(number);
   if (dtype == DType::Undefined) return c.problem("an unknown element type").found(std::to_string(number));
   return dtype;
 }
 
-Result<const std::byte*> read_elements(Cursor& c, DType dtype, const Dims& dims) {
+Result<std::span<const std::byte>> read_elements(wire::Cursor& c, DType dtype, const Dims& dims) {
   const auto count = checked_element_count(dims);
   if (!count) return c.problem("an array that is too large").found(to_string(dims));
   return c.take(static_cast<uint64_t>(*count) * dtype_bytes(dtype));
 }
 
-Status skip_device(Cursor& c) {
+Status skip_device(wire::Cursor& c) {
   ORKNN_TRY_ASSIGN(const uint64_t device, c.read<uint64_t>());  // type and id
   static_cast<void>(device);
   return {};
 }
 
 // Version 2 and 3: dense or sparse.
-Result<StoredArray> read_new_array(Cursor& c, uint32_t version) {
+Result<StoredArray> read_new_array(wire::Cursor& c, uint32_t version) {
   StoredArray array;
   ORKNN_TRY_ASSIGN(const int32_t storage, c.read<int32_t>());
   if (storage < 0 || storage > 2)
@@ -108,7 +78,7 @@ Result<StoredArray> read_new_array(Cursor& c, uint32_t version) {
   return array;
 }
 
-Result<StoredArray> read_array(Cursor& c) {
+Result<StoredArray> read_array(wire::Cursor& c) {
   ORKNN_TRY_ASSIGN(const uint32_t first, c.read<uint32_t>());
   if (first == kVersion2 || first == kVersion3) return read_new_array(c, first);
   StoredArray array;
@@ -159,7 +129,7 @@ Result<Params> Params::parse(std::span<const std::byte> bytes, std::shared_ptr<c
     return invalid_model("this is not an MXNet parameter file")
         .expected("a file that begins with 0x112")
         .hint("give the .params file that was saved with the symbol");
-  Cursor c(bytes);
+  wire::Cursor c(bytes, "params file");
   ORKNN_TRY(c.take(2 * sizeof(uint64_t)).status());  // magic and reserved
   ORKNN_TRY_ASSIGN(const uint64_t count, c.read<uint64_t>());
   for (uint64_t i = 0; i < count; ++i) {
@@ -174,8 +144,8 @@ Result<Params> Params::parse(std::span<const std::byte> bytes, std::shared_ptr<c
         .found(std::to_string(names));
   for (uint64_t i = 0; i < names; ++i) {
     ORKNN_TRY_ASSIGN(const uint64_t length, c.read<uint64_t>());
-    ORKNN_TRY_ASSIGN(const std::byte* text, c.take(length));
-    std::string_view name(reinterpret_cast<const char*>(text), static_cast<size_t>(length));
+    ORKNN_TRY_ASSIGN(const auto text, c.take(length));
+    std::string_view name(reinterpret_cast<const char*>(text.data()), text.size());
     if (name.starts_with("arg:") || name.starts_with("aux:")) name.remove_prefix(4);
     params.by_name_.emplace(name, static_cast<size_t>(i));
   }
@@ -191,15 +161,7 @@ Result<TensorData> Params::value(std::string_view name) const {
         .expected("a dense array")
         .hint("save it after tostype('default')");
   if (a.dtype == DType::Undefined) return invalid_model("array '" + std::string(name) + "' of the params file has no value");
-  if (reinterpret_cast<uintptr_t>(a.data) % dtype_bytes(a.dtype) == 0 && a.dtype != DType::Bool)
-    return TensorData::wrap(a.dtype, a.dims, a.data, keeper_);
-  TensorData copy = TensorData::allocate(a.dtype, a.dims);
-  copy_and_release({static_cast<const std::byte*>(a.data), copy.bytes()}, copy.mutable_data());
-  if (a.dtype == DType::Bool) {  // any other byte than 0 and 1 is no value of that type
-    unsigned char* flags = static_cast<unsigned char*>(copy.mutable_data());
-    for (size_t i = 0; i < copy.bytes(); ++i) flags[i] = flags[i] != 0;
-  }
-  return copy;
+  return wire::stored_tensor(a.dtype, a.dims, a.data, keeper_);
 }
 
 }  // namespace orknn::importer::mxnet

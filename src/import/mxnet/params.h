@@ -17,7 +17,7 @@ namespace orknn::importer::mxnet {
 struct StoredArray {
   DType dtype = DType::Undefined;  // Undefined: an array without value
   ir::Dims dims;
-  const std::byte* data = nullptr;
+  std::span<const std::byte> data;
   bool is_sparse = false;
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/repeated_memory.h"
 #include "import/lower/near_normal.h"
+#include "import/wire/stored.h"
 
 namespace orknn::importer::onnx {
 namespace {
@@ -147,23 +148,10 @@ Result<TensorReader::Payload> TensorReader::external(const TensorProto& tensor, 
 Result<TensorData> TensorReader::from_bytes(DType dtype, Dims dims, int64_t count, const Payload& payload) {
   const uint64_t wanted = stored_bytes(dtype, count);
   if (payload.bytes.size() != wanted) return wrong_size(count, dtype, dims, payload.bytes.size(), "bytes");
-  const void* data = payload.bytes.data();
-  if (is_four_bit(dtype)) {
-    TensorData t = TensorData::allocate(dtype, std::move(dims));
-    unpack_four_bit(static_cast<const uint8_t*>(data), static_cast<uint8_t*>(t.mutable_data()), count, dtype == DType::Int4);
-    return t;
-  }
-  // A bool that is neither 0 nor 1 must not reach C++ code as a bool.
-  const auto* octets = static_cast<const uint8_t*>(data);
-  if (dtype == DType::Bool && std::any_of(octets, octets + count, [](uint8_t b) { return b > 1; })) {
-    TensorData t = TensorData::allocate(dtype, std::move(dims));
-    std::transform(octets, octets + count, static_cast<uint8_t*>(t.mutable_data()), [](uint8_t b) { return b != 0; });
-    return t;
-  }
-  if (count > 0 && reinterpret_cast<uintptr_t>(data) % dtype_bytes(dtype) == 0)
-    return TensorData::wrap(dtype, std::move(dims), data, payload.keeper);
+  if (!is_four_bit(dtype)) return wire::stored_tensor(dtype, std::move(dims), payload.bytes, payload.keeper);
   TensorData t = TensorData::allocate(dtype, std::move(dims));
-  copy_and_release({static_cast<const std::byte*>(data), static_cast<size_t>(wanted)}, t.mutable_data());
+  const void* packed = payload.bytes.data();
+  unpack_four_bit(static_cast<const uint8_t*>(packed), static_cast<uint8_t*>(t.mutable_data()), count, dtype == DType::Int4);
   return t;
 }
 

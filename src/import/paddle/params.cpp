@@ -1,44 +1,17 @@
 #include "import/paddle/params.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "base/files.h"
 #include "import/wire/reader.h"
+#include "import/wire/stored.h"
 
 namespace orknn::importer::paddle {
 using namespace ir;
 
 namespace {
-class ParameterCursor {
- public:
-  explicit ParameterCursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  size_t left() const { return bytes_.size() - at_; }
-  Status problem(std::string message) const {
-    return invalid_model(std::move(message) + " at offset " + std::to_string(at_) + " of the parameter file");
-  }
-  Result<std::span<const std::byte>> take(uint64_t count) {
-    if (left() < count)
-      return problem("the file is cut short").expected(std::to_string(count) + " more bytes").found(std::to_string(left()));
-    const auto taken = bytes_.subspan(at_, static_cast<size_t>(count));
-    at_ += taken.size();
-    return taken;
-  }
-  template <class T>
-  Result<T> read() {
-    ORKNN_TRY_ASSIGN(const auto taken, take(sizeof(T)));
-    T value;
-    std::memcpy(&value, taken.data(), sizeof(T));
-    return value;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  size_t at_ = 0;
-};
-
-Status expect_version(ParameterCursor& c) {
+Status expect_version(wire::Cursor& c) {
   ORKNN_TRY_ASSIGN(const uint32_t version, c.read<uint32_t>());
   if (version == 0) return {};
   return c.problem("this is not a PaddlePaddle tensor")
@@ -48,7 +21,7 @@ Status expect_version(ParameterCursor& c) {
 }
 
 // Versions, levels of nested sequences, a description of the tensor, its elements.
-Result<TensorData> read_tensor(ParameterCursor& c, const std::shared_ptr<const void>& keeper) {
+Result<TensorData> read_tensor(wire::Cursor& c, const std::shared_ptr<const void>& keeper) {
   ORKNN_TRY(expect_version(c));
   ORKNN_TRY_ASSIGN(const uint64_t levels, c.read<uint64_t>());
   if (levels > 16) return c.problem("a tensor has too many levels").found(std::to_string(levels));
@@ -73,15 +46,7 @@ Result<TensorData> read_tensor(ParameterCursor& c, const std::shared_ptr<const v
   if (!count || std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; }))
     return c.problem("the tensor is too large").found(to_string(dims));
   ORKNN_TRY_ASSIGN(const auto elements, c.take(static_cast<uint64_t>(*count) * dtype_bytes(dtype)));
-  if (reinterpret_cast<uintptr_t>(elements.data()) % dtype_bytes(dtype) == 0 && dtype != DType::Bool)
-    return TensorData::wrap(dtype, dims, elements.data(), keeper);
-  TensorData copy = TensorData::allocate(dtype, dims);
-  copy_and_release(elements, copy.mutable_data());
-  if (dtype == DType::Bool) {  // any other byte than 0 and 1 is no value of that type
-    unsigned char* flags = static_cast<unsigned char*>(copy.mutable_data());
-    for (size_t i = 0; i < copy.bytes(); ++i) flags[i] = flags[i] != 0;
-  }
-  return copy;
+  return wire::stored_tensor(dtype, std::move(dims), elements, keeper);
 }
 }  // namespace
 
@@ -91,7 +56,7 @@ Result<ParameterValues> read_parameters(std::span<const std::byte> bytes, std::s
   for (const Parameter& p : program.parameters) sorted.push_back(&p);
   std::sort(sorted.begin(), sorted.end(), [](const Parameter* a, const Parameter* b) { return a->name < b->name; });
   ParameterValues values;
-  ParameterCursor c(bytes);
+  wire::Cursor c(bytes, "parameter file");
   for (const Parameter* p : sorted) {
     if (values.contains(p->name)) continue;
     auto value = read_tensor(c, keeper);

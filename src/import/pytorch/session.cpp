@@ -5,7 +5,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "base/files.h"
+#include "import/wire/stored.h"
 #include "ir/infer.h"
 
 namespace orknn::importer::pytorch {
@@ -28,7 +28,7 @@ Status check_extent(const TensorValue& t) {
   for (int64_t d : t.dims)
     if (d < 0) return outside(t, "has a negative extent");
   if (!checked_element_count(t.dims, kMaxElements)) return outside(t, "is too large");
-  if (t.storage_offset < 0 || t.storage_offset > t.storage->count) return outside(t, "lies outside of its storage");
+  if (t.storage_offset < 0 || t.storage_offset > t.storage->count) return outside(t, "is outside its storage");
   if (element_count(t.dims) == 0) return {};
   int64_t last = t.storage_offset;
   for (size_t i = 0; i < t.dims.size(); ++i) {
@@ -37,27 +37,15 @@ Status check_extent(const TensorValue& t) {
         __builtin_add_overflow(last, reach, &last))
       return outside(t, "has impossible strides");
   }
-  return last < t.storage->count ? Status() : outside(t, "lies outside of its storage");
+  return last < t.storage->count ? Status() : outside(t, "is outside its storage");
 }
 
-// A byte other than 0 and 1 in a bool tensor is no value in C++.
-bool is_valid_bool(const std::byte* data, int64_t count) {
-  return std::all_of(data, data + count, [](std::byte b) { return b <= std::byte{1}; });
-}
-
-TensorData wrap_or_copy(const TensorValue& t, DType dtype, Dims dims) {
-  const std::byte* data = t.storage->bytes.data() + static_cast<size_t>(t.storage_offset) * dtype_bytes(dtype);
-  const int64_t count = element_count(dims);
-  if (dtype == DType::Bool && !is_valid_bool(data, count)) {
-    TensorData copy = TensorData::allocate(dtype, std::move(dims));
-    std::transform(data, data + count, static_cast<bool*>(copy.mutable_data()), [](std::byte b) { return b != std::byte{0}; });
-    return copy;
-  }
-  if (reinterpret_cast<uintptr_t>(data) % dtype_bytes(dtype) == 0)
-    return TensorData::wrap(dtype, std::move(dims), data, t.storage->keeper);
-  TensorData copy = TensorData::allocate(dtype, std::move(dims));
-  copy_and_release({data, copy.bytes()}, copy.mutable_data());
-  return copy;
+// Elements that lie one after the other.
+TensorData in_one_piece(const TensorValue& t, DType dtype, Dims dims) {
+  const size_t size = dtype_bytes(dtype);
+  const auto bytes =
+      t.storage->bytes.subspan(static_cast<size_t>(t.storage_offset) * size, static_cast<size_t>(element_count(dims)) * size);
+  return wire::stored_tensor(dtype, std::move(dims), bytes, t.storage->keeper);
 }
 
 // Element by element along the strides.
@@ -178,7 +166,7 @@ Status Session::materialize(Emitter& emitter, TensorValue& t) {
         dense.push_back(t.dims[static_cast<size_t>((*order)[i])]);
         back[static_cast<size_t>((*order)[i])] = static_cast<int64_t>(i);
       }
-      known = emitter.transpose(graph.add_constant(name, wrap_or_copy(t, s.dtype, dense)), back);
+      known = emitter.transpose(graph.add_constant(name, in_one_piece(t, s.dtype, dense)), back);
     }
   }
   t.id = known;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/files.h"
+#include "import/wire/stored.h"
 
 namespace orknn::importer::tensorflow {
 namespace {
@@ -51,17 +51,7 @@ Result<TensorData> from_content(DType dtype, Dims dims, int64_t count, Bytes con
     return invalid_model("the data does not fit the shape")
         .expected(std::to_string(wanted) + " bytes for " + std::string(dtype_name(dtype)) + ir::to_string(dims))
         .found(std::to_string(content.size()));
-  const bool is_odd_bool = dtype == DType::Bool &&
-                           std::any_of(content.begin(), content.end(), [](std::byte b) { return static_cast<uint8_t>(b) > 1; });
-  if (!is_odd_bool && keeper && reinterpret_cast<uintptr_t>(content.data()) % dtype_bytes(dtype) == 0)
-    return TensorData::wrap(dtype, std::move(dims), content.data(), keeper);
-  TensorData t = TensorData::allocate(dtype, std::move(dims));
-  auto* out = static_cast<std::byte*>(t.mutable_data());
-  if (is_odd_bool)
-    std::transform(content.begin(), content.end(), out, [](std::byte b) { return std::byte{b != std::byte{}}; });
-  else
-    copy_and_release(content, out);
-  return t;
+  return wire::stored_tensor(dtype, std::move(dims), content, keeper);
 }
 }  // namespace
 

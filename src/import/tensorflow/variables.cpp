@@ -133,7 +133,7 @@ Status VariableBundle::add(std::string_view name, Bytes message) {
   int64_t part = 0, offset = 0, size = 0;
   bool is_sliced = false;
   ORKNN_TRY(parse_entry_message(message, entry.type, shape, part, offset, size, is_sliced));
-  // Strings and variables in slices are no weights of a network; whoever needs one finds it missing.
+  // Strings and variables in slices are not weights of a network; a node that needs one reports it as missing.
   if (is_sliced || to_dtype(entry.type) == DType::Undefined) return {};
   ORKNN_TRY_ASSIGN(const auto dims, parse_shape(shape));
   const auto known = dims ? ir::to_dims(*dims) : std::nullopt;

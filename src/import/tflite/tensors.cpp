@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/files.h"
+#include "import/wire/stored.h"
 
 namespace orknn::importer::tflite {
 namespace {
@@ -51,18 +51,7 @@ TensorData dense(ElementType type, Dims dims, int64_t count, std::span<const std
     unpack(bytes.data(), static_cast<uint8_t*>(t.mutable_data()), count, bits, type != ElementType::UInt4);
     return t;
   }
-  // A bool that is neither 0 nor 1 must not reach C++ code as a bool.
-  const bool odd_bool =
-      dtype == DType::Bool && std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
-  if (count > 0 && !odd_bool && reinterpret_cast<uintptr_t>(bytes.data()) % dtype_bytes(dtype) == 0)
-    return TensorData::wrap(dtype, std::move(dims), bytes.data(), keeper);
-  TensorData t = TensorData::allocate(dtype, std::move(dims));
-  auto* out = static_cast<std::byte*>(t.mutable_data());
-  if (odd_bool)
-    std::transform(bytes.begin(), bytes.end(), out, [](std::byte b) { return std::byte{b != std::byte{0}}; });
-  else
-    copy_and_release(bytes, out);
-  return t;
+  return wire::stored_tensor(dtype, std::move(dims), bytes, keeper);
 }
 
 // One level of a sparse tensor: a dense one, or for each parent the list of children that are stored.
