@@ -61,11 +61,6 @@ Result<TensorId> divide(Layer& l) {
   ORKNN_TRY_ASSIGN(const Pair p, two_operands(l));
   return l.div(l.cast(p.a, DType::Float32), l.cast(p.b, DType::Float32));
 }
-TensorId log_add_exp(Emitter& e, TensorId a, TensorId b) {
-  const TensorId most = e.binary("Max", a, b), gap = e.unary("Abs", e.sub(a, b));
-  return e.add(most, log1p(e, e.unary("Exp", e.unary("Neg", gap))));
-}
-
 Result<TensorId> matmul(Layer& l, TensorId a, TensorId b) {
   return matrix_product(l, a, b, l.argument(SIZE_MAX, "transpose_a").flag(false),
                         l.argument(SIZE_MAX, "transpose_b").flag(false));

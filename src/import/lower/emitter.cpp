@@ -279,7 +279,9 @@ TensorId Emitter::squeeze(TensorId x, const std::vector<int64_t>& axes) {
 
 TensorId Emitter::swap_axes(TensorId x, int64_t a, int64_t b) {
   const auto rank = rank_of(x);
-  ORKNN_ASSERT(rank, "swap_axes is for tensors of known rank");
+  if (!rank) return transpose(x, {1, 0});
+  const auto is_axis = [&](int64_t i) { return -*rank <= i && i < *rank; };
+  if (!is_axis(a) || !is_axis(b)) return emit("Transpose", {x}, {{"perm", std::vector{a, b}}});  // the shape rule refuses it
   std::vector<int64_t> permutation(static_cast<size_t>(*rank));
   std::iota(permutation.begin(), permutation.end(), int64_t{0});
   const auto at = [&](int64_t i) -> int64_t& { return permutation[static_cast<size_t>(i < 0 ? i + *rank : i)]; };

@@ -95,7 +95,9 @@ class Emitter {
   // --- axes and extents. An empty list of axes changes nothing.
   ir::TensorId unsqueeze(ir::TensorId x, const std::vector<int64_t>& axes);
   ir::TensorId squeeze(ir::TensorId x, const std::vector<int64_t>& axes);
-  ir::TensorId swap_axes(ir::TensorId x, int64_t a, int64_t b);  // counted from the end when negative; the rank is known
+  // Axes are counted from the end when negative. A tensor of unknown rank is taken for a matrix: the shape rule refuses any other
+  // once its rank is known.
+  ir::TensorId swap_axes(ir::TensorId x, int64_t a, int64_t b);
   ir::TensorId slice(ir::TensorId x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1);
   ir::TensorId slice(ir::TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
                      const std::vector<int64_t>& axes, const std::vector<int64_t>& steps = {});

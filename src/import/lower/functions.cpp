@@ -102,6 +102,12 @@ TensorId hypot(Emitter& e, TensorId a, TensorId b) {
   return e.where(is_infinite, e.scalar_like(a, std::numeric_limits<double>::infinity()), length);
 }
 
+TensorId log_add_exp(Emitter& e, TensorId a, TensorId b) {
+  // Equal operands may be infinite, which have no difference.
+  const TensorId gap = e.where(e.binary("Equal", a, b), e.scalar_like(a, 0.0), e.unary("Abs", e.sub(a, b)));
+  return e.add(e.binary("Max", a, b), log1p(e, e.unary("Exp", e.unary("Neg", gap))));
+}
+
 TensorId zero_where_zero(Emitter& e, TensorId tested, TensorId value) {
   return e.where(e.with_scalar("Equal", tested, 0.0), e.scalar_like(value, 0.0), value);
 }

@@ -41,9 +41,10 @@ ir::TensorId atan2(Emitter& e, ir::TensorId y, ir::TensorId x);         // zeros
 ir::TensorId hypot(Emitter& e, ir::TensorId a, ir::TensorId b);
 // `value` where `tested` is not 0, and 0 where it is, whatever `value` is there.
 ir::TensorId zero_where_zero(Emitter& e, ir::TensorId tested, ir::TensorId value);
-ir::TensorId xlogy(Emitter& e, ir::TensorId x, ir::TensorId y);       // x log(y), 0 where x is 0
-ir::TensorId xlog1py(Emitter& e, ir::TensorId x, ir::TensorId y);     // x log(1 + y), 0 where x is 0
-ir::TensorId div_no_nan(Emitter& e, ir::TensorId a, ir::TensorId b);  // 0 where b is 0
+ir::TensorId xlogy(Emitter& e, ir::TensorId x, ir::TensorId y);        // x log(y), 0 where x is 0
+ir::TensorId log_add_exp(Emitter& e, ir::TensorId a, ir::TensorId b);  // log(e^a + e^b), infinite operands included
+ir::TensorId xlog1py(Emitter& e, ir::TensorId x, ir::TensorId y);      // x log(1 + y), 0 where x is 0
+ir::TensorId div_no_nan(Emitter& e, ir::TensorId a, ir::TensorId b);   // 0 where b is 0
 
 // --- selection
 // Where, with a vector of conditions standing for whole rows of the operands.

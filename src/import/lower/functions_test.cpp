@@ -42,6 +42,16 @@ TEST_F(Composed, logarithm_and_exponential_keep_their_digits_near_zero) {
   EXPECT_EQ(of(expm1, {kInfinity, -kInfinity, 0.0f}), (Values{kInfinity, -1.0f, 0.0f}));
 }
 
+TEST_F(Composed, sums_of_exponentials_take_infinities) {
+  const std::vector<float> a{kInfinity, -kInfinity, kInfinity, -kInfinity, 100, 0},
+      b{kInfinity, -kInfinity, -kInfinity, 3, 100, -100};
+  const Values found = of(log_add_exp, a, b);
+  EXPECT_EQ(Values(found.begin(), found.begin() + 4), (Values{kInfinity, -kInfinity, kInfinity, 3}));
+  EXPECT_NEAR(found[4], 100 + std::log(2.0), 1e-5);
+  EXPECT_NEAR(found[5], 0, 1e-40);
+  EXPECT_TRUE(std::isnan(of(log_add_exp, std::vector<float>{NAN}, std::vector<float>{1})[0]));
+}
+
 TEST_F(Composed, rounding_decides_by_the_exact_fraction) {
   const std::vector<float> x{0.49999997f, -0.49999997f, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 8388609.0f, kInfinity};
   EXPECT_EQ(of(round_half_away, x), (Values{0, -0.0f, 1, -1, 2, 3, -3, 8388609.0f, kInfinity}));

@@ -1,4 +1,4 @@
-// Options and attributes that nobody reads: a misspelt one must not change the network in silence.
+// Options and attributes that are not known: a misspelt one must not change the network silently.
 #pragma once
 
 #include <optional>

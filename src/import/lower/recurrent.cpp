@@ -139,7 +139,11 @@ Result<RecurrentResult> run_layer(Emitter& e, TensorId x, const RecurrentLayers&
 Result<RecurrentResult> run_recurrent(Emitter& e, TensorId x, const RecurrentLayers& layers) {
   const auto directions = static_cast<size_t>(layers.directions);
   const size_t count = layers.weights.size() / directions;
-  ORKNN_ASSERT(count > 0 && layers.states.size() == (layers.cell == Cell::Lstm ? 2u : 1u), "a layer has weights and states");
+  ORKNN_ASSERT(count > 0, "a layer has weights");
+  if (const size_t expected = layers.cell == Cell::Lstm ? 2 : 1; layers.states.size() != expected)
+    return invalid_model("a recurrent layer has the wrong number of states")
+        .expected(std::to_string(expected))
+        .found(std::to_string(layers.states.size()));
   std::vector<TensorId> last[2];
   for (size_t l = 0; l < count; ++l) {
     std::vector<TensorId> first;

@@ -44,6 +44,16 @@ TEST(LowerRecurrent, AWholeLstmIsItsSteps) {
   EXPECT_NEAR(f.values(whole->states[1])[0], c, 1e-6);
 }
 
+TEST(LowerRecurrent, LayersWithoutTheirStatesAreRefused) {
+  tests::Emitted f;
+  const TensorId w = f.floats({4, 1}, {1, 2, 3, 4}), state = f.floats({1, 1, 1}, {0});
+  RecurrentLayers layers{.cell = Cell::Lstm, .weights = {{w, w, {}, {}, {}}}};
+  for (const auto& states : std::vector<std::vector<TensorId>>{{}, {state}, {state, state, state}}) {
+    layers.states = states;
+    EXPECT_FALSE(run_recurrent(f.e, f.floats({2, 1, 1}, {2, -1}), layers)) << states.size();
+  }
+}
+
 TEST(LowerRecurrent, AWholeGruIsItsSteps) {
   tests::Emitted f;
   const TensorId w = f.floats({3, 1}, {0.5f, -0.25f, 1.0f}), r = f.floats({3, 1}, {0.1f, 0.2f, -0.3f});

@@ -1,5 +1,7 @@
 #include "import/lower/recurrent.h"
 
+#include <algorithm>
+
 #include "import/paddle/layer.h"
 
 namespace orknn::importer::paddle {
@@ -25,7 +27,7 @@ Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
   }
   ORKNN_TRY_ASSIGN(layers.states, l.list(1));
   ORKNN_TRY_ASSIGN(const std::vector<TensorId> weights, l.list(2));
-  const int64_t cells = std::max<int64_t>(l.integer("num_layers", 1), 0) * layers.directions;
+  const int64_t cells = std::clamp<int64_t>(l.integer("num_layers", 1), 0, 1000) * layers.directions;
   if (cells < 1 || std::ssize(weights) != 4 * cells)
     return invalid_model("the layer has the wrong number of weights")
         .expected(std::to_string(4 * cells))

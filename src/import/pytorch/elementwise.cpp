@@ -163,11 +163,6 @@ TensorId ignoring_nan(Emitter& e, TensorId a, TensorId b) {
   if (!is_float(e.dtype_of(a))) return both;
   return e.where(e.unary("IsNaN", a), b, e.where(e.unary("IsNaN", b), a, both));
 }
-TensorId log_add_exp(Emitter& e, TensorId a, TensorId b) {
-  const TensorId largest = e.binary("Max", a, b);
-  const auto part = [&](TensorId x) { return e.unary("Exp", e.sub(x, largest)); };
-  return e.add(largest, e.unary("Log", e.add(part(a), part(b))));
-}
 TensorId log2_add_exp2(Emitter& e, TensorId a, TensorId b) {
   return e.div(log_add_exp(e, e.mul(a, std::numbers::ln2), e.mul(b, std::numbers::ln2)), std::numbers::ln2);
 }

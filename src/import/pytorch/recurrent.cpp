@@ -43,7 +43,6 @@ Result<std::vector<TensorId>> layer(Call& c) {
   RecurrentLayers all{.cell = Kind, .order = order_of(Kind), .directions = directions};
   ORKNN_TRY_ASSIGN(all.weights, weights_of(c, Kind, static_cast<size_t>(layers * directions)));
   const std::vector<Value> states = Kind == Cell::Lstm ? c.items("hx") : std::vector<Value>{c.value("hx")};
-  if (states.size() != (Kind == Cell::Lstm ? 2u : 1u)) return invalid_model("a recurrent layer has the wrong number of states");
   const bool lacks_batch = c.rank("input") == 2;
   if (c.rank("input") != 3 && !lacks_batch)
     return invalid_model("a recurrent layer needs [time, batch, features]").found(ir::to_string(c.dims("input")));
