@@ -178,7 +178,7 @@ TEST(OnnxSequences, SayWhatCannotBeKnown) {
   } cases[] = {
       {{node("SequenceConstruct", {"x"}, {"out"})}, "output 'out' is a sequence of tensors"},
       {{node("SequenceConstruct", {"x"}, {"s"}), node("SequenceAt", {"s", "two"}, {"out"}, {}, "at")},
-       "node 'at' (SequenceAt): the place lies outside the sequence"},
+       "node 'at' (SequenceAt): the place is outside the sequence"},
       {{node("SequenceConstruct", {"x"}, {"s"}), node("Neg", {"s"}, {"out"}, {}, "neg")},
        "node 'neg' (Neg): it reads a sequence of tensors"},
       {{node("SequenceEmpty", {}, {"s"}), node("SequenceErase", {"s"}, {"t"}), node("SequenceAt", {"t", "zero"}, {"out"})},

@@ -96,7 +96,8 @@ void Layer::replace_by(const Outputs& results) {
 }
 
 Status add(Layer& layer) {
-  static const RowTable<Layer> rows{version_rows(), microsoft_rows(), microsoft_attention_rows(), linear_attention_rows()};
+  static const RowTable<Layer> rows{version_rows(), microsoft_rows(), microsoft_attention_rows(), microsoft_few_bits_rows(),
+                                    linear_attention_rows()};
   const std::string source_op = layer.node.op;
   const bool stays_custom = layer.ops().find(custom_name(source_op)) != nullptr;
   const auto cannot_stay = [&] {

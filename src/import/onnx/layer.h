@@ -70,6 +70,7 @@ void same(Layer& layer) {
 std::span<const Row> version_rows();
 std::span<const Row> microsoft_rows();
 std::span<const Row> microsoft_attention_rows();
+std::span<const Row> microsoft_few_bits_rows();
 std::span<const Row> linear_attention_rows();
 
 // Applies the row for the node, if there is one, and adds the node to the graph unless the row has replaced it.

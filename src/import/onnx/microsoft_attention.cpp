@@ -1,5 +1,5 @@
 // Operators of the com.microsoft domain that exported and optimized transformers are made of: attention with its masks and
-// caches, rotary positions, embeddings, products with weights of few bits.
+// caches, rotary positions, embeddings.
 #include <algorithm>
 #include <limits>
 
@@ -45,7 +45,8 @@ Result<TensorId> mask_term(Layer& l, TensorId mask, const Extents& extents, doub
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(mask, "to read the mask"));
   const TensorId integers = l.cast(mask, DType::Int64);
   if (dims.size() == 1) {
-    if (dims[0] != extents.batch && dims[0] != 2 * extents.batch)
+    // 3 * batch + 2: the lengths, then where the queries and the keys of each sequence begin when all are packed.
+    if (dims[0] != extents.batch && dims[0] != 2 * extents.batch && dims[0] != 3 * extents.batch + 2)
       return unsupported("this form of mask is not supported").expected("one length, or an end and a beginning, per sequence");
     const TensorId keys = positions(l, extents.total);
     const auto column = [&](int64_t from) {
@@ -74,12 +75,18 @@ struct Heads {
   Attributes attributes = {};
 };
 
-// The standard operator's first three outputs; the caches only when somebody reads them.
-std::vector<TensorId> attend(Layer& l, Heads h, bool keeps_cache) {
+// What the standard operator hands out as its fourth output.
+enum class Scores : int64_t { None = -1, Masked = 2, Shares = 3 };
+constexpr size_t kScores = 3;
+
+// The standard operator's first three outputs, and the scores when they are asked for; the caches only when somebody reads them.
+std::vector<TensorId> attend(Layer& l, Heads h, bool keeps_cache, Scores scores = Scores::None) {
   std::vector<TensorId> inputs{h.q, h.k, h.v};
   if (!h.term.is_none() || !h.past_key.is_none()) inputs.push_back(h.term);
   if (!h.past_key.is_none()) inputs.insert(inputs.end(), {h.past_key, h.past_value});
-  return l.emit_all("Attention", std::move(inputs), std::move(h.attributes), keeps_cache ? 3 : 1);
+  if (scores == Scores::None) return l.emit_all("Attention", std::move(inputs), std::move(h.attributes), keeps_cache ? 3 : 1);
+  h.attributes.set("qk_matmul_output_mode", static_cast<int64_t>(scores));
+  return l.emit_all("Attention", std::move(inputs), std::move(h.attributes), kScores + 1);
 }
 
 Attributes attention_attributes(Layer& l, bool is_causal) {
@@ -145,7 +152,7 @@ Result<Layer::Outputs> quantized_attention(Layer& l) {
 }
 
 // Query, key and value as they are, packed into one or two of them, or as heads already.
-Result<Heads> separate_heads(Layer& l, int64_t heads) {
+Result<Heads> separate_heads(Layer& l, int64_t heads, TensorId bias) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.input(0), "to attend"));
   const auto packed = [&](TensorId x, int64_t which) {  // [batch, steps, heads, several, size]
     return l.transpose(l.gather(x, l.add_int_scalar("part", which), 3), {0, 2, 1, 3});
@@ -154,16 +161,16 @@ Result<Heads> separate_heads(Layer& l, int64_t heads) {
   ORKNN_TRY(l.need_inputs({1}));
   TensorId q = l.input(0), k = l.input(1), v = l.input(2);
   ORKNN_TRY_ASSIGN(const int64_t key_rank, l.need_rank(k, "to attend"));
-  if (l.has_input(3)) {
+  if (!bias.is_none()) {
     ORKNN_TRY_ASSIGN(const Dims width, l.need_dims(q, "to add the bias"));
-    ORKNN_TRY_ASSIGN(const Dims bias, l.need_dims(l.input(3), "to add it"));
-    if (bias.size() != 1 || width.size() != 3 || bias[0] < 2 * width[2])
+    ORKNN_TRY_ASSIGN(const Dims terms, l.need_dims(bias, "to add it"));
+    if (terms.size() != 1 || width.size() != 3 || terms[0] < 2 * width[2])
       return invalid_model("the bias does not fit the queries");
-    const auto biased = [&](TensorId x, int64_t from, int64_t to) { return l.add(x, l.slice(l.input(3), 0, from, to)); };
+    const auto biased = [&](TensorId x, int64_t from, int64_t to) { return l.add(x, l.slice(bias, 0, from, to)); };
     q = biased(q, 0, width[2]);
     if (key_rank == 3) {
       k = biased(k, width[2], 2 * width[2]);
-      if (!v.is_none()) v = biased(v, 2 * width[2], bias[0]);
+      if (!v.is_none()) v = biased(v, 2 * width[2], terms[0]);
     }
   }
   if (key_rank == 5) return Heads{to_heads(l, q, heads), packed(k, 0), packed(k, 1)};
@@ -175,9 +182,8 @@ Result<Heads> separate_heads(Layer& l, int64_t heads) {
 Result<Layer::Outputs> multi_head_attention(Layer& l) {
   ORKNN_TRY(l.need_inputs({0}));
   ORKNN_TRY_ASSIGN(const int64_t heads, head_count(l, "num_heads"));
-  ORKNN_TRY_ASSIGN(Heads h, separate_heads(l, heads));
+  ORKNN_TRY_ASSIGN(Heads h, separate_heads(l, heads, l.input(3)));
   if (l.has_input(8) || l.has_input(9)) return unsupported("a cache that is written in place is not supported");
-  if (reads(l, 3)) return unsupported("the scores as an output are not supported");
   ORKNN_TRY_ASSIGN(const Dims q, l.need_dims(h.q, "to attend"));
   ORKNN_TRY_ASSIGN(const Dims k, l.need_dims(h.k, "to attend"));
   Extents extents{q[0], q[2], 0, k[2]};
@@ -195,10 +201,78 @@ Result<Layer::Outputs> multi_head_attention(Layer& l) {
     ORKNN_TRY_ASSIGN(h.term, mask_term(l, l.input(4), extents, hidden, l.dtype_of(h.q)));
   }
   h.term = sum_of_terms(l, h.term, l.input(5));
-  h.attributes = attention_attributes(l, l.take_flag("unidirectional"));
-  std::vector<TensorId> results = attend(l, std::move(h), reads(l, 1) || reads(l, 2));
+  const bool is_causal = l.take_flag("unidirectional"), has_more_keys = extents.total > extents.past + extents.steps;
+  if (is_causal && has_more_keys) {  // ONNX Runtime lets the last query see all keys
+    const TensorId last = l.add_int_scalar("last", extents.steps - 1), own = l.unsqueeze(positions(l, extents.steps), {1});
+    const TensorId seen =
+        l.binary("Or", l.binary("LessOrEqual", positions(l, extents.total), l.add(own, l.add_int_scalar("past", extents.past))),
+                 l.binary("Equal", own, last));
+    h.term = sum_of_terms(l, h.term, as_term(l, seen, -std::numeric_limits<double>::infinity(), l.dtype_of(h.q)));
+  }
+  h.attributes = attention_attributes(l, is_causal && !has_more_keys);
+  std::vector<TensorId> results =
+      attend(l, std::move(h), reads(l, 1) || reads(l, 2), reads(l, kScores) ? Scores::Masked : Scores::None);
   results[0] = from_heads(l, results[0]);
+  if (results.size() > kScores)  // what is hidden is the least number, not infinity
+    results[kScores] = l.with_scalar("Max", results[kScores], -std::numeric_limits<float>::max());
   return results;
+}
+
+// One step of a decoder. A cache of fixed length is written where the lengths so far say, unless the keys are those of an
+// encoder.
+Result<Layer::Outputs> decoder_attention(Layer& l) {
+  ORKNN_TRY(l.need_inputs({0, 1, 2}));
+  if (l.has_input(9)) return unsupported("caches of several beams are not supported");
+  if (reads(l, kScores)) return unsupported("the scores as an output are not supported");
+  l.take_int("output_qk");
+  ORKNN_TRY_ASSIGN(const int64_t heads, head_count(l, "num_heads"));
+  ORKNN_TRY_ASSIGN(Heads h, separate_heads(l, heads, l.input(10)));
+  ORKNN_TRY_ASSIGN(const Dims q, l.need_dims(h.q, "to attend"));
+  ORKNN_TRY_ASSIGN(const Dims k, l.need_dims(h.k, "to attend"));
+  if (q[2] != 1) return invalid_model("attention of a decoder takes one step at a time").found(ir::to_string(q));
+  const double hidden = l.take_float("mask_filter_value").value_or(-10000);
+  const auto mask = [&](int64_t past, int64_t total) -> Result<TensorId> {
+    if (!l.has_input(3)) return l.input(4);
+    ORKNN_TRY_ASSIGN(const TensorId term, mask_term(l, l.input(3), {q[0], q[2], past, total}, hidden, l.dtype_of(h.q)));
+    return sum_of_terms(l, term, l.input(4));
+  };
+  h.attributes = attention_attributes(l, false);
+  const bool shares_buffer = l.take_flag("past_present_share_buffer");
+  if (!l.has_input(5)) {
+    ORKNN_TRY_ASSIGN(h.term, mask(0, k[2]));
+    std::vector<TensorId> results = attend(l, std::move(h), reads(l, 1) || reads(l, 2));
+    results[0] = from_heads(l, results[0]);
+    return results;
+  }
+  ORKNN_TRY(l.need_inputs({6}));
+  ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(5), "to read the cache"));
+  if (cache.size() != 4) return invalid_model("the cache has the wrong rank").expected("4").found(ir::to_string(cache));
+  if (!shares_buffer) {
+    h.past_key = l.input(5);
+    h.past_value = l.input(6);
+    ORKNN_TRY_ASSIGN(h.term, mask(cache[2], cache[2] + 1));
+    std::vector<TensorId> results = attend(l, std::move(h), true);
+    results[0] = from_heads(l, results[0]);
+    return results;
+  }
+  ORKNN_TRY(l.need_inputs({7}));
+  const TensorId places = l.reshape(positions(l, cache[2]), {1, 1, cache[2], 1});
+  const TensorId now = l.reshape(l.cast(l.input(7), DType::Int64), {1, 1, 1, 1});
+  const TensorId is_now = l.binary("Equal", places, now);
+  h.k = l.where(is_now, h.k, l.input(5));
+  h.v = l.where(is_now, h.v, l.input(6));
+  const TensorId seen = l.transpose(l.binary("LessOrEqual", places, now), {0, 1, 3, 2});
+  ORKNN_TRY_ASSIGN(h.term, mask(0, cache[2]));
+  if (h.term.is_none()) {
+    h.term = seen;
+  } else {  // of the keys so far: the rest is masked
+    ORKNN_TRY_ASSIGN(const Dims stated, l.need_dims(h.term, "to mask by it"));
+    if (!stated.empty() && stated.back() == cache[2])
+      h.term = l.add(h.term, as_term(l, seen, -std::numeric_limits<double>::infinity(), l.dtype_of(h.q)));
+  }
+  const TensorId keys = h.k, values = h.v;
+  const std::vector<TensorId> results = attend(l, std::move(h), false);
+  return Layer::Outputs{from_heads(l, results[0]), keys, values};
 }
 
 // --- language models: few heads of keys and values, positions that follow from the lengths
@@ -207,8 +281,11 @@ struct Rotation {
   TensorId cos, sin;
   bool interleaved = false;
 };
+// As much of each head as the tables have angles for.
 TensorId rotated(Layer& l, TensorId x, TensorId ids, const Rotation& r) {
-  return l.emit("RotaryEmbedding", {x, r.cos, r.sin, ids}, {{"interleaved", int64_t{r.interleaved}}});
+  Attributes attributes{{"interleaved", int64_t{r.interleaved}}};
+  if (const auto table = l.dims_of(r.cos); table && !table->empty()) attributes.set("rotary_embedding_dim", 2 * table->back());
+  return l.emit("RotaryEmbedding", {x, r.cos, r.sin, ids}, std::move(attributes));
 }
 
 // Keys or values that were kept, then the new ones, then zeros. `first`: where the new ones begin, [batch, 1]; all that was kept
@@ -219,13 +296,17 @@ Result<TensorId> extended(Layer& l, TensorId past, TensorId fresh, TensorId firs
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(fresh, "to extend the cache"));
   const TensorId whole = l.concat({past, fresh}, 2);
   if (total == kept[2] + dims[2]) return whole;
-  if (dims[0] != 1) return unsupported("a cache of fixed length is supported for one sequence").found(ir::to_string(dims));
-  const TensorId keys = positions(l, total), begin = l.reshape(first, {1});
-  const TensorId fresh_place = l.add(l.sub(keys, begin), l.add_int_scalar("kept", kept[2]));
+  const TensorId keys = positions(l, total);
+  const TensorId fresh_place = l.add(l.sub(keys, first), l.add_int_scalar("kept", kept[2]));
   const TensorId last = l.add_int_scalar("last", kept[2] + dims[2] - 1);  // places after the new ones are hidden by the mask
-  const TensorId index = l.where(l.binary("Less", keys, begin), keys, l.binary("Min", fresh_place, last));
-  const TensorId found = l.gather(whole, index, 2), end = l.add(begin, l.add_int_scalar("fresh", dims[2]));
-  return l.where(l.reshape(l.binary("Less", keys, end), {1, 1, total, 1}), found, l.scalar_like(found, 0));
+  const TensorId index = l.where(l.binary("Less", keys, first), keys, l.binary("Min", fresh_place, last));
+  const TensorId found =
+      dims[0] == 1
+          ? l.gather(whole, l.reshape(index, {total}), 2)
+          : l.emit("GatherElements", {whole, l.expand(l.unsqueeze(index, {1, 3}), Dims{dims[0], dims[1], total, dims[3]})},
+                   {{"axis", int64_t{2}}});
+  const TensorId end = l.add(first, l.add_int_scalar("fresh", dims[2]));
+  return l.where(l.unsqueeze(l.binary("Less", keys, end), {1, 3}), found, l.scalar_like(found, 0));
 }
 
 // Which keys a query sees, [batch, 1, steps, total]: those up to its own place, of these only the `window` last ones unless it is
@@ -238,16 +319,29 @@ TensorId causal_window(Layer& l, TensorId places, int64_t total, int64_t window)
 }
 
 // How many keys there are in all. Models compute it from the shape of a mask; a cache that holds more is of fixed length.
-int64_t total_length(Layer& l, size_t input, int64_t past, int64_t steps) {
+std::optional<int64_t> stated_length(Layer& l, size_t input) {
   l.settle(l.input(input));
   const TensorData* stated = l.has_input(input) ? l.constant(input) : nullptr;
-  if (!stated || stated->count() != 1) return past + steps;
-  return std::clamp<int64_t>(to_ints(stated->view())[0], past, past + steps);
+  if (!stated || stated->count() != 1) return std::nullopt;
+  return to_ints(stated->view())[0];
+}
+int64_t total_length(Layer& l, size_t input, int64_t past, int64_t steps) {
+  return std::clamp<int64_t>(stated_length(l, input).value_or(past + steps), past, past + steps);
+}
+
+// One more key that nobody has written: its score is that of the sink, and its value zero.
+void add_sink(Layer& l, Heads& h, TensorId sink, const Dims& scores, const Dims& k, const Dims& v) {
+  const auto rest = [&](TensorId x, Dims dims) {
+    dims[2] = 1;
+    return l.concat({x, l.full(dims, 0, l.dtype_of(x))}, 2);
+  };
+  h.k = rest(h.k, k);
+  h.v = rest(h.v, v);
+  h.term = l.concat({l.expand(h.term, scores), l.expand(sink, Dims{scores[0], scores[1], scores[2], 1})}, 3);
 }
 
 Status refuse_group_query_options(Layer& l) {
-  if (l.has_input(11) || l.take_int("smooth_softmax").value_or(0) > 0)
-    return unsupported("a softmax with a sink is not supported");
+  if (l.has_input(14) || l.has_input(15)) return unsupported("norms of queries and keys are not supported");
   for (const char* quantized : {"k_quant_type", "v_quant_type"})
     if (const auto kind = l.take_string(quantized); kind && *kind != "NONE")
       return unsupported("a cache of integers is not supported");
@@ -292,16 +386,34 @@ Result<Layer::Outputs> group_query_attention(Layer& l) {
   }
   ORKNN_TRY_ASSIGN(h.k, extended(l, l.input(3), h.k, first, total));
   ORKNN_TRY_ASSIGN(h.v, extended(l, l.input(4), h.v, first, total));
-  h.term = causal_window(l, places, total, l.take_int("local_window_size").value_or(-1));
-  if (l.has_input(10)) {
-    const TensorId hidden = as_term(l, h.term, -std::numeric_limits<double>::infinity(), l.dtype_of(h.q));
-    h.term = l.add(hidden, l.input(10));
-  }
+  const int64_t window = l.take_int("local_window_size").value_or(-1);
+  const TensorId own = l.binary("Min", places, last);  // steps that only fill up a short sequence see what its last one sees
+  const TensorId seen = l.take_flag("causal", true) ? causal_window(l, own, total, window)
+                                                    : l.unsqueeze(l.binary("LessOrEqual", positions(l, total), last), {1, 2});
+  const bool is_smooth = l.take_int("smooth_softmax").value_or(0) > 0, has_sink = l.has_input(11) || is_smooth;
+  h.term = seen;
+  if (l.has_input(10) || has_sink) h.term = as_term(l, seen, -std::numeric_limits<double>::infinity(), l.dtype_of(h.q));
+  if (l.has_input(10)) h.term = l.add(h.term, l.input(10));
   h.attributes = attention_attributes(l, false);
   if (const double cap = l.take_float("softcap").value_or(0); cap > 0) h.attributes.set("softcap", cap);
   const TensorId keys = h.k, values = h.v;
-  const std::vector<TensorId> results = attend(l, std::move(h), false);
-  return Layer::Outputs{from_heads(l, results[0]), keys, values};
+  if (has_sink) {
+    ORKNN_TRY_ASSIGN(const Dims k_dims, l.need_dims(h.k, "to add a sink"));
+    ORKNN_TRY_ASSIGN(const Dims v_dims, l.need_dims(h.v, "to add a sink"));
+    const TensorId sink =
+        l.has_input(11) ? l.reshape(l.cast(l.input(11), l.dtype_of(h.q)), {1, heads, 1, 1}) : l.scalar_like(h.q, 0, "sink");
+    add_sink(l, h, sink, {dims[0], heads, steps, total}, k_dims, v_dims);
+  }
+  const int64_t shown = l.take_int("qk_output").value_or(0);
+  const Scores scores = !reads(l, kScores) ? Scores::None : shown == 1 ? Scores::Masked : Scores::Shares;
+  const std::vector<TensorId> results = attend(l, std::move(h), false, scores);
+  Layer::Outputs outputs{from_heads(l, results[0]), keys, values};
+  if (results.size() > kScores) {
+    const TensorId shown_scores = l.where(seen, l.slice(results[kScores], 3, 0, total), l.scalar_like(results[kScores], 0));
+    outputs.push_back(
+        l.slice(shown_scores, 3, 0, stated_length(l, 6).value_or(total)));  // neither the sink nor what is not written
+  }
+  return outputs;
 }
 
 // Positions are one number, where the sequence begins, or one per step.
@@ -328,6 +440,48 @@ Result<TensorId> rotary_embedding(Layer& l) {
   return scale == 1 ? y : l.mul(y, scale);
 }
 
+// Three positions per step (time, row, column), each of which says a part of the angles. `mrope_layout` 1: the parts take turns,
+// and where rows and columns are through the rest is time.
+Result<TensorId> angles_of_three(Layer& l, TensorId cache, TensorId ids, const std::vector<int64_t>& sections, bool take_turns) {
+  const int64_t half = sections[0] + sections[1] + sections[2];
+  std::vector<int64_t> source(static_cast<size_t>(half), 0);
+  for (int64_t i = 0; i < half; ++i) {
+    int64_t& from = source[static_cast<size_t>(i)];
+    if (take_turns)
+      from = i % 3 != 0 && i < 3 * sections[static_cast<size_t>(i % 3)] ? i % 3 : 0;
+    else
+      from = i < sections[0] ? 0 : i < sections[0] + sections[1] ? 1 : 2;
+  }
+  const TensorId angles = l.gather(cache, ids, 0);  // [3, batch, steps, half]
+  const auto of = [&](int64_t axis) { return l.squeeze(l.slice(angles, 0, axis, axis + 1), {0}); };
+  const auto is_from = [&](int64_t axis) {
+    return l.binary("Equal", l.add_ints("source", source), l.add_int_scalar("axis", axis));
+  };
+  return l.where(is_from(0), of(0), l.where(is_from(1), of(1), of(2)));
+}
+
+Result<TensorId> rotary_embedding_of_three(Layer& l) {
+  ORKNN_TRY(l.need_inputs({0, 1, 2, 3}));
+  if (l.take_flag("is_packed_batching")) return unsupported("packed sequences are not supported");
+  const double scale = l.take_float("scale").value_or(1);
+  const std::vector<int64_t> sections = l.take_ints("mrope_section").value_or(std::vector<int64_t>{});
+  const bool take_turns = l.take_flag("mrope_layout");
+  ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(2), "to rotate by it"));
+  const auto is_sane = [&](int64_t n) { return n >= 0 && !cache.empty() && n <= cache.back(); };
+  if (sections.size() != 3 || !std::ranges::all_of(sections, is_sane) || sections[0] + sections[1] + sections[2] != cache.back())
+    return invalid_model("mrope_section does not divide the angles").found(ir::to_string(sections));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(l.input(0), "to rotate it"));
+  const TensorId ids = l.cast(l.input(1), DType::Int64);
+  ORKNN_TRY_ASSIGN(const TensorId cos, angles_of_three(l, l.input(2), ids, sections, take_turns));
+  ORKNN_TRY_ASSIGN(const TensorId sin, angles_of_three(l, l.input(3), ids, sections, take_turns));
+  Attributes attributes{{"interleaved", int64_t{l.take_flag("interleaved")}}};
+  const int64_t heads = l.take_int("num_heads").value_or(0), rotated_size = l.take_int("rotary_embedding_dim").value_or(0);
+  if (dims.size() == 3) attributes.set("num_heads", heads > 0 || cache.back() == 0 ? heads : dims[2] / (2 * cache.back()));
+  if (rotated_size > 0) attributes.set("rotary_embedding_dim", rotated_size);
+  const TensorId y = l.emit("RotaryEmbedding", {l.input(0), cos, sin}, std::move(attributes));
+  return scale == 1 ? y : l.mul(y, scale);
+}
+
 // --- embeddings
 
 Result<Layer::Outputs> embed_layer_normalization(Layer& l) {
@@ -348,112 +502,17 @@ Result<Layer::Outputs> embed_layer_normalization(Layer& l) {
   return outputs;
 }
 
-// --- products with weights of few bits
-
-// Numbers of `bits` bits, the lowest bits of a byte first, as bytes; `row_bytes` hold one row of `columns`.
-TensorData unpacked(const TensorData& packed, int64_t rows, int64_t columns, int64_t row_bytes, int64_t bits) {
-  TensorData out = TensorData::allocate(DType::UInt8, {rows, columns});
-  auto* to = static_cast<uint8_t*>(out.mutable_data());
-  const uint8_t* from = packed.as<uint8_t>();
-  const int64_t per_byte = 8 / bits, low_bits = (1 << bits) - 1;
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c)
-      *to++ = static_cast<uint8_t>(from[r * row_bytes + c / per_byte] >> (c % per_byte * bits) & low_bits);
-  return out;
-}
-
-struct FewBits {
-  int64_t rows = 0, depth = 0, bits = 0, block = 0, blocks = 0;
-};
-Result<FewBits> few_bits(Layer& l) {
-  FewBits f{l.take_int("N").value_or(0), l.take_int("K").value_or(0), l.take_int("bits").value_or(4),
-            l.take_int("block_size").value_or(0)};
-  l.take_int("accuracy_level");
-  constexpr int64_t kMost = int64_t{1} << 31;
-  if (f.rows < 1 || f.depth < 1 || f.block < 8 || f.rows > kMost || f.depth > kMost || f.block > kMost)
-    return invalid_model("N, K and block_size do not describe a matrix");
-  if (f.bits != 2 && f.bits != 4 && f.bits != 8)
-    return unsupported("weights of " + std::to_string(f.bits) + " bits are not supported").expected("2, 4 or 8");
-  f.blocks = (f.depth + f.block - 1) / f.block;
-  return f;
-}
-
-// The zero points of all blocks, as bytes [rows, blocks]; none where they are numbers of the scales' type.
-Result<TensorId> packed_zero_points(Layer& l, const FewBits& f) {
-  if (!l.has_input(3)) {
-    const TensorData middle = convert(TensorData::scalar<int64_t>(int64_t{1} << (f.bits - 1)).view(), DType::UInt8);
-    return l.expand(l.add_constant("middle", middle), Dims{f.rows, f.blocks});
+// The tables and the parameters as integers, scales and zero points after them; the mask as in the other form.
+Result<Layer::Outputs> quantized_embed_layer_normalization(Layer& l) {
+  ORKNN_TRY(l.need_inputs({0, 2, 3, 5, 6, 8, 9, 11, 12}));
+  for (size_t i = 0; i < 5; ++i) {
+    const size_t table = i + 2;
+    if (!l.has_input(table)) continue;
+    ORKNN_TRY(l.need_inputs({8 + i, 13 + i}));
+    l.set_input(table, l.emit_kept("DequantizeLinear", {l.input(table), l.input(8 + i), l.input(13 + i)}));
   }
-  const int64_t row_bytes = (f.blocks * f.bits + 7) / 8;
-  const TensorData* stored = l.constant(3);
-  if (!stored || stored->dtype() != DType::UInt8 || stored->count() != f.rows * row_bytes)
-    return unsupported("these zero points are not supported").expected("constant bytes, the zero points of a row packed");
-  return l.add_constant("zero_points", unpacked(*stored, f.rows, f.blocks, row_bytes, f.bits));
-}
-
-Result<TensorId> matmul_few_bits(Layer& l) {
-  ORKNN_TRY(l.need_inputs({0, 1, 2}));
-  ORKNN_TRY_ASSIGN(const FewBits f, few_bits(l));
-  if (l.has_input(4)) return unsupported("blocks in another order (g_idx) are not supported");
-  const TensorData* stored = l.constant(1);
-  const int64_t block_bytes = f.block * f.bits / 8;
-  if (!stored || stored->dtype() != DType::UInt8 || stored->count() != f.rows * f.blocks * block_bytes)
-    return unsupported("the weights are not as N, K and block_size say").expected("constant bytes [N, blocks, bytes of a block]");
-  const TensorId data = l.add_constant("weights", unpacked(*stored, f.rows, f.blocks * f.block, f.blocks * block_bytes, f.bits));
-  const TensorId scales = l.reshape(l.input(2), {f.rows, f.blocks});
-  TensorId weight;
-  if (l.has_input(3) && l.dtype(3) == l.dtype(2)) {  // zero points that are no integers
-    const auto per_element = [&](TensorId x) { return l.unsqueeze(l.reshape(x, {f.rows, f.blocks}), {2}); };
-    const TensorId blocks = l.reshape(l.cast(data, l.dtype(2)), {f.rows, f.blocks, f.block});
-    weight = l.reshape(l.mul(l.sub(blocks, per_element(l.input(3))), per_element(scales)), {f.rows, f.blocks * f.block});
-  } else {
-    ORKNN_TRY_ASSIGN(const TensorId zero_points, packed_zero_points(l, f));
-    weight = l.emit_kept("DequantizeLinear", {data, scales, zero_points}, {{"axis", int64_t{1}}, {"block_size", f.block}});
-  }
-  if (f.blocks * f.block != f.depth) weight = l.slice(weight, 1, 0, f.depth);
-  const TensorId y = l.matmul(l.input(0), l.transpose(l.cast(weight, l.dtype(0)), {1, 0}));
-  return l.has_input(5) ? l.add(y, l.input(5)) : y;
-}
-
-// A table of numbers of few bits whose rows are picked before they are scaled. Bytes hold 8 / bits numbers along the last axis.
-Result<TensorId> gather_few_bits(Layer& l) {
-  ORKNN_TRY(l.need_inputs({0, 1, 2}));
-  const int64_t bits = l.take_int("bits").value_or(4), block = l.take_int("block_size").value_or(128);
-  ORKNN_TRY_ASSIGN(const Dims packed, l.need_dims(l.input(0), "to unpack it"));
-  ORKNN_TRY_ASSIGN(const int64_t picked_rank, l.need_rank(l.input(1), "to pick by it"));
-  const int64_t rank = std::ssize(packed);
-  ORKNN_TRY_ASSIGN(const int64_t gathered, normalize_axis(l.take_int("gather_axis").value_or(0), rank));
-  ORKNN_TRY_ASSIGN(const int64_t quantized, normalize_axis(l.take_int("quantize_axis").value_or(1), rank));
-  if (gathered == quantized) return unsupported("picking along the axis of the blocks is not supported");
-  if (block < 1) return invalid_model("illegal block_size").found(std::to_string(block));
-  const bool is_packed = l.dtype(0) == DType::UInt8 && bits < 8;
-  if (is_packed && bits != 2 && bits != 4)
-    return unsupported("weights of " + std::to_string(bits) + " bits are not supported").expected("2, 4 or 8");
-  const auto numbers = [&](size_t i, std::string_view role) -> Result<TensorId> {
-    if (!is_packed) return l.input(i);
-    const TensorData* stored = l.constant(i);
-    if (!stored || stored->dtype() != DType::UInt8 || stored->dims().empty())
-      return unsupported("packed numbers that are computed are not supported").expected("constant bytes");
-    Dims dims = stored->dims();
-    const int64_t row_bytes = dims.back(), rows = row_bytes > 0 ? stored->count() / row_bytes : 0, columns = row_bytes * 8 / bits;
-    dims.back() = columns;
-    return l.add_constant(role, unpacked(*stored, rows, columns, row_bytes, bits).reshaped(dims));
-  };
-  const auto rows_of = [&](TensorId x) { return l.gather(x, l.input(1), gathered); };
-  ORKNN_TRY_ASSIGN(const TensorId data, numbers(0, "numbers"));
-  const TensorId scales = rows_of(l.input(2));
-  std::vector<TensorId> inputs{rows_of(data), scales};
-  if (l.has_input(3)) {
-    ORKNN_TRY_ASSIGN(TensorId zero_points, numbers(3, "zero_points"));
-    ORKNN_TRY_ASSIGN(const Dims of_scales, l.need_dims(l.input(2), "to cut the zero points"));
-    zero_points = l.slice(zero_points, rank - 1, 0, of_scales.back());  // the last byte of a row may be half full
-    inputs.push_back(rows_of(zero_points));
-  } else if (l.dtype(0) == DType::UInt8) {
-    const TensorData middle = convert(TensorData::scalar<int64_t>(int64_t{1} << (bits - 1)).view(), DType::UInt8);
-    inputs.push_back(l.emit("Expand", {l.add_constant("middle", middle), l.unary("Shape", scales)}));
-  }
-  const int64_t axis = quantized > gathered ? quantized + picked_rank - 1 : quantized;
-  return l.emit_kept("DequantizeLinear", std::move(inputs), {{"axis", axis}, {"block_size", block}});
+  l.node.inputs.resize(std::min<size_t>(l.node.inputs.size(), 8));
+  return embed_layer_normalization(l);
 }
 
 // --- pieces of diffusion models
@@ -494,11 +553,12 @@ std::span<const Row> microsoft_attention_rows() {
       {"com.microsoft:Attention", attention},
       {"com.microsoft:QAttention", quantized_attention},
       {"com.microsoft:MultiHeadAttention", multi_head_attention},
+      {"com.microsoft:DecoderMaskedMultiHeadAttention", decoder_attention},
       {"com.microsoft:GroupQueryAttention", group_query_attention},
       {"com.microsoft:RotaryEmbedding", rotary_embedding},
+      {"com.microsoft:MRotaryEmbedding", rotary_embedding_of_three},
       {"com.microsoft:EmbedLayerNormalization", embed_layer_normalization},
-      {"com.microsoft:MatMulNBits", matmul_few_bits},
-      {"com.microsoft:GatherBlockQuantized", gather_few_bits},
+      {"com.microsoft:QEmbedLayerNormalization", quantized_embed_layer_normalization},
       {"com.microsoft:GroupNorm", group_norm},
       {"com.microsoft:BiasSplitGelu", bias_split_gelu},
       {"com.microsoft:BiasAdd", bias_add},

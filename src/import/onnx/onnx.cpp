@@ -9,7 +9,7 @@ namespace orknn::importer {
 namespace onnx {
 namespace {
 // The newest standard op set our operators follow.
-constexpr int64_t kNewestOpset = 24;
+constexpr int64_t kNewestOpset = 28;
 
 // ModelProto begins with a version number and holds a graph; GraphDef of TensorFlow and NetParameter of Caffe do not.
 bool sniff(std::span<const std::byte> bytes) {

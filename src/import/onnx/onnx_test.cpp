@@ -42,7 +42,7 @@ Status add_bare_node(std::string_view op, int64_t version, size_t count, size_t 
   return importer::onnx::add(layer);
 }
 
-// Nothing has looked at a node before its row does: whatever it lacks, the row answers.
+// Nothing has looked at a node before its row does: whatever it lacks, the row reports.
 TEST(OnnxRows, SurviveMissingInputsAndAttributes) {
   using namespace importer::onnx;
   size_t tried = 0, refused = 0;

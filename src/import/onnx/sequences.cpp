@@ -24,7 +24,7 @@ Result<size_t> position(Layer& l, size_t i, size_t length, bool end) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> given, l.need_ints(l.input(i), "to find the place in the sequence"));
   const auto count = static_cast<int64_t>(length);
   if (given.size() != 1 || given[0] < -count || given[0] >= places)
-    return invalid_model("the place lies outside the sequence")
+    return invalid_model("the place is outside the sequence")
         .expected("one number from " + std::to_string(-count) + " to " + std::to_string(places - 1))
         .found(given.size() == 1 ? std::to_string(given[0]) : std::to_string(given.size()) + " numbers");
   return static_cast<size_t>(given[0] < 0 ? given[0] + count : given[0]);

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "import/lower/window.h"
 #include "import/onnx/layer.h"
 #include "import/onnx/tensors.h"
 
@@ -383,23 +384,54 @@ TensorId swi_glu(Layer& l, TensorId gate, TensorId value) {
 
 // A depthwise convolution that looks back: the state holds the steps before the first one.
 Result<Layer::Outputs> causal_conv_with_state(Layer& l, TensorId x, TensorId weight) {
+  // ONNX Runtime's form has more attributes.
+  const int64_t axes = l.take_int("ndim").value_or(1), dilation = l.take_int("dilation").value_or(1);
+  const bool is_channels_last = l.take_flag("channels_last");
+  if (axes != 1 || dilation < 1 || dilation > kMaxWindow || l.take_int("state_window").value_or(0) != 0)
+    return unsupported("this form is not supported").expected("one spatial axis, one state");
+  TensorId stored = l.input(3);
+  if (is_channels_last) {
+    ORKNN_TRY_ASSIGN(x, l.channels_first(x));
+    if (!stored.is_none()) {
+      ORKNN_TRY_ASSIGN(stored, l.channels_first(stored));
+    }
+  }
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to pad it"));
   ORKNN_TRY_ASSIGN(const Dims kernel, l.need_dims(weight, "to pad by it"));
   if (dims.size() != 3 || kernel.size() != 3 || kernel[2] < 1)
     return invalid_model("input and weight have the wrong rank")
         .expected("3")
         .found(ir::to_string(dims) + " and " + ir::to_string(kernel));
-  const int64_t state = kernel[2] - 1;
+  const int64_t state = (kernel[2] - 1) * dilation;
   const std::string activation = l.take_string("activation").value_or("none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     return unsupported("this activation is not supported").expected("none, silu or swish").found(activation);
-  const TensorId past = l.has_input(3) ? l.input(3) : l.full(Dims{dims[0], dims[1], state}, 0, l.dtype(0));
+  const TensorId past = !stored.is_none() ? stored : l.full(Dims{dims[0], dims[1], state}, 0, l.dtype(0));
   const TensorId whole = state > 0 ? l.concat({past, x}, 2) : x;
   std::vector<TensorId> inputs{whole, weight};
   if (l.has_input(2)) inputs.push_back(l.input(2));
-  TensorId y = l.emit("Conv", std::move(inputs), {{"group", dims[1]}});
+  TensorId y = l.emit("Conv", std::move(inputs), {{"group", dims[1]}, {"dilations", std::vector<int64_t>{dilation}}});
   if (activation != "none") y = l.unary("Swish", y);
-  return Layer::Outputs{y, l.slice(whole, 2, dims[2], dims[2] + state)};
+  TensorId kept = l.slice(whole, 2, dims[2], dims[2] + state);
+  if (is_channels_last) {
+    ORKNN_TRY_ASSIGN(y, l.channels_last(y));
+    ORKNN_TRY_ASSIGN(kept, l.channels_last(kept));
+  }
+  return Layer::Outputs{y, kept};
+}
+
+// The order of the channels became an attribute; the old one has the places of a block outside.
+Result<Layer::Outputs> space_to_depth(Layer& l) {
+  const std::string mode = l.take_string("mode").value_or("DCR");
+  if (mode == "DCR") return Layer::Outputs{};
+  if (mode != "CRD") return invalid_model("unknown mode").expected("DCR or CRD").found("'" + mode + "'");
+  const int64_t block = l.take_int("blocksize").value_or(0);
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(l.input(0), "to divide it into blocks"));
+  if (dims.size() != 4 || block < 1 || dims[2] % block != 0 || dims[3] % block != 0)
+    return shape_mismatch("the picture does not divide into blocks").found(ir::to_string(dims));
+  const TensorId blocks = l.reshape(l.input(0), {dims[0], dims[1], dims[2] / block, block, dims[3] / block, block});
+  return Layer::Outputs{
+      l.reshape(l.transpose(blocks, {0, 1, 3, 5, 2, 4}), {dims[0], dims[1] * block * block, dims[2] / block, dims[3] / block})};
 }
 
 }  // namespace
@@ -418,7 +450,7 @@ std::span<const Row> version_rows() {
       {"BatchNormalization", batch_normalization_spatial, {.below = 9}},
       {"BatchNormalization", batch_normalization, {.since = 9, .below = 14}},
       {"Cast", cast_name_to_number, {.below = 6}},
-      {"CausalConvWithState", causal_conv_with_state},
+      {"CausalConvWithState|com.microsoft:CausalConvWithState", causal_conv_with_state},
       {"Clip", clip},
       {"Crop", crop},
       {"DFT", dft, {.below = 20}},
@@ -450,6 +482,7 @@ std::span<const Row> version_rows() {
       {"Selu", selu_defaults, {.below = 6}},
       {"SimplifiedLayerNormalization", simplified_layer_normalization},
       {"Slice", slice},
+      {"SpaceToDepth", space_to_depth},
       {"Split", split},
       {"SwiGLU", swi_glu},
       {"Tile", tile, {.below = 6}},

@@ -231,6 +231,115 @@ def tables():
     save("gather_4_bits_zero", node("z"), {"i": ids}, ["y"], {"t": packed, "s": scales, "z": zero})
 
 
+def more_attention():
+    """Softmax with a sink, several sequences in a fixed cache, part of a head rotated, steps that only fill up, scores."""
+    out = ["y", "nk", "nv"]
+    gqa = lambda inputs, out=out, **attributes: [
+        ms("GroupQueryAttention", inputs, out, num_heads=4, kv_num_heads=2, **attributes)
+    ]
+    x = {"q": f32(1, 3, 64), "k": f32(1, 3, 32), "v": f32(1, 3, 32)}
+    constants = {"last": np.array([2], np.int32), "total": np.array(3, np.int32)}
+    names = ["q", "k", "v", "", "", "last", "total"]
+    sink = {**constants, "sink": f32(4), "bias": f32(1, 4, 3, 3)}
+    save("gqa_sink", gqa([*names, "", "", "", "bias", "sink"], softcap=2.0), x, out, sink)
+    save("gqa_smooth_scores", gqa(names, [*out, "s"], smooth_softmax=1, qk_output=2), x, [*out, "s"], constants)
+    save("gqa_all_keys", gqa(names, causal=0), x, out, constants)
+    save("gqa_fills_up", gqa(names), x, out, {**constants, "last": np.array([1], np.int32)})
+    save("gqa_part_rotated", gqa([*names, "cos", "sin"], do_rotary=1), x, out, {**constants, **caches(8, 16)})
+    step = {"q": f32(2, 1, 64), "k": f32(2, 1, 32), "v": f32(2, 1, 32), "pk": f32(2, 2, 6, 16), "pv": f32(2, 2, 6, 16)}
+    lengths = {"last": np.array([3, 5], np.int32), "total": np.array(6, np.int32)}
+    save("gqa_two_in_fixed_cache", gqa(["q", "k", "v", "pk", "pv", "last", "total"]), step, out, lengths)
+    decoder = lambda inputs, **attributes: [ms("DecoderMaskedMultiHeadAttention", inputs, out, num_heads=2, **attributes)]
+    x = {"q": f32(1, 1, 8), "k": f32(1, 1, 8), "v": f32(1, 1, 8), "pk": f32(1, 2, 5, 4), "pv": f32(1, 2, 5, 4)}
+    names = ["q", "k", "v", "m", "", "pk", "pv", "n", "", "", "b"]
+    constants = {"m": np.array([[1, 0, 1, 1]], np.int32), "n": np.array([3], np.int32), "b": f32(24)}
+    save("decoder_attention", decoder(names, past_present_share_buffer=1), x, out, constants)
+    names[3] = ""
+    save("decoder_attention_no_mask", decoder(names, past_present_share_buffer=1), x | {"n": constants.pop("n")}, out, constants)
+    q, k, v = f32(1, 3, 8), f32(1, 5, 8), f32(1, 5, 8)
+    packed = np.array([4, 0, 3, 0, 5], np.int32)
+    mha = ms("MultiHeadAttention", ["q", "k", "v", "", "m"], ["y", "", "", "s"], num_heads=2, unidirectional=1)
+    save("mha_more_keys", [mha], {"q": q, "k": k, "v": v}, ["y", "s"], {"m": packed})
+    ids = random.integers(0, 8, (3, 2, 3))
+    for layout in (0, 1):
+        node = ms("MRotaryEmbedding", ["x", "p", "cos", "sin"], ["y"], mrope_section=[2, 3, 3], num_heads=2, mrope_layout=layout)
+        save(f"rotary_of_three_{layout}", [node], {"x": f32(2, 3, 32), "p": ids}, ["y"], caches(8, 16))
+
+
+def more_few_bits():
+    b, s = random.integers(0, 256, (6, 4, 8)).astype(np.uint8), abs(f32(6, 4)) + 0.1
+    node = ms("MatMulNBits", ["a", "b", "s", "", "g"], ["y"], K=64, N=6, bits=4, block_size=16)
+    groups = random.integers(0, 4, 64).astype(np.int32)
+    save("nbits_4_other_blocks", [node], {"a": f32(3, 64)}, ["y"], {"b": b, "s": s, "g": groups})
+    for kind in (0, 1):
+        node = ms("MatMulBnb4", ["a", "b", "s"], ["y"], K=32, N=6, block_size=16, quant_type=kind)
+        table = {"b": random.integers(0, 256, 96).astype(np.uint8), "s": abs(f32(12)) + 0.1}
+        save(f"bnb4_{kind}", [node], {"a": f32(3, 32)}, ["y"], table)
+    names = ["x", "r", "w1", "b1", "w2", "b2"]
+    x = {"x": f32(3, 8), "r": f32(3, 4)}
+    weights = {"w1": f32(4, 12, 8), "b1": f32(4, 12), "w2": f32(4, 8, 12), "b2": f32(4, 8)}
+    save("experts", [ms("MoE", names, ["y"], k=2, activation_type="gelu", normalize_routing_weights=1)], x, ["y"], weights)
+    gated = {**weights, "w1": f32(4, 24, 8), "b1": f32(4, 24)}
+    swiglu = dict(activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.5, activation_beta=1.0, swiglu_limit=2.0)
+    save("experts_gated", [ms("MoE", names, ["y"], k=1, **swiglu)], x, ["y"], gated)
+    names = ["x", "r", "w1", "s1", "", "w2", "s2", "b2", "", "", "", "z1", "z2"]
+    x = {"x": f32(3, 32), "r": f32(3, 3)}
+    u8 = lambda *shape: random.integers(0, 256, shape).astype(np.uint8)
+    packed = {"w1": u8(3, 32, 16), "w2": u8(3, 32, 16), "b2": f32(3, 32)}
+    rows = {"s1": abs(f32(3, 32)) * 0.02, "s2": abs(f32(3, 32)) * 0.02, "z1": u8(3, 16), "z2": u8(3, 16)}
+    blocks = {"s1": abs(f32(3, 32, 2)) * 0.02, "s2": abs(f32(3, 32, 2)) * 0.02, "z1": u8(3, 32, 1), "z2": u8(3, 32, 1)}
+    node = lambda **attributes: [ms("QMoE", names, ["y"], k=2, activation_type="silu", expert_weight_bits=4, **attributes)]
+    save("experts_4_bits", node(), x, ["y"], packed | rows)
+    save("experts_4_bits_blocks", node(block_size=16), x, ["y"], packed | blocks)
+
+
+def more_quantized():
+    i8, u8 = (lambda *s: random.integers(-128, 128, s).astype(np.int8)), (lambda *s: random.integers(0, 256, s).astype(np.uint8))
+    scalar = lambda v, t=np.float32: np.array(v, t)
+    scales = {"xs": scalar(0.02), "xz": scalar(120, np.uint8), "ws": scalar(0.01), "wz": scalar(3, np.int8)}
+    out = {"ys": scalar(0.1), "yz": scalar(110, np.uint8)}
+    names = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"]
+    conv = ms("QLinearConv", names, ["y"], channels_last=1, kernel_shape=[3, 3], pads=[1, 1, 1, 1], group=2)
+    y = [("y", TensorProto.UINT8)]
+    save("qconv_channels_last", [conv], {"x": u8(1, 5, 4, 4)}, y, {**scales, **out, "w": i8(6, 2, 3, 3)})
+    pool = ms("NhwcMaxPool", ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+    save("max_pool_channels_last", [pool], {"x": u8(1, 7, 6, 3)}, y)
+    softmax = ms("QLinearSoftmax", ["x", "xs", "xz", "ys", "yz"], ["y"], opset=11)
+    save("qsoftmax_no_axis", [softmax], {"x": u8(2, 3, 5)}, y, {**scales, "ys": scalar(1 / 256), "yz": scalar(0, np.uint8)})
+    tables = {"word": u8(9, 8), "place": u8(7, 8), "segment": u8(2, 8), "g": u8(8), "be": u8(8)}
+    parts = {f"s{i}": scalar(0.01 + 0.002 * i) for i in range(5)} | {f"z{i}": scalar(100 + 9 * i, np.uint8) for i in range(5)}
+    node = ms("QEmbedLayerNormalization", ["i", "t", *tables, "", *parts], ["y", "n"], epsilon=1e-5)
+    ids = {"i": np.array([[1, 5, 8, 0]], np.int32), "t": np.array([[0, 0, 1, 1]], np.int32)}
+    save("embed_quantized", [node], ids, ["y", ("n", TensorProto.INT32)], tables | parts)
+
+
+def more_pieces():
+    for a, b, flags in (((4, 2, 3, 5), (2, 3, 5, 6), "A"), ((5, 2, 3, 4), (5, 2, 3, 6), "AB")):
+        attributes = {f"transBatch{side}": 1 for side in flags} | ({"transA": 1} if flags == "AB" else {})
+        save(f"matmul_batch_{flags}", [ms("FusedMatMul", ["a", "b"], ["y"], **attributes)], {"a": f32(*a), "b": f32(*b)}, ["y"])
+    x = {"x": f32(2, 3, 8)}
+    save("scaled_silu", [ms("ScaledSiLU", ["x"], ["y"], alpha=0.7)], x, ["y"])
+    save("gated_add", [ms("GatedAdd", ["x", "a", "g"], ["y"])], x | {"a": f32(2, 3, 8), "g": f32(2, 3, 1)}, ["y"])
+    norm = ms("GatedRMSNorm", ["x", "s", "g"], ["y"], activation="sigmoid")
+    save("gated_norm", [norm], x | {"g": f32(2, 3, 8)}, ["y"], {"s": f32(4)})
+    gate = ms("LinearAttentionGate", ["x", "b", "f", "w"], ["y", "z"])
+    save("linear_attention_gate", [gate], x | {"w": f32(2, 3, 8)}, ["y", "z"], {"b": f32(8), "f": -abs(f32(8))})
+    conv = ms("CausalConvWithState", ["x", "w", "b", "p"], ["y", "s"], channels_last=1, dilation=2, activation="silu")
+    save("causal_conv_last", [conv], x | {"p": f32(2, 4, 8)}, ["y", "s"], {"w": f32(8, 1, 3), "b": f32(8)})
+    for metric in ("euclidean", "sqeuclidean"):
+        save(f"distances_{metric}", [ms("CDist", ["a", "b"], ["y"], metric=metric)], {"a": f32(4, 6), "b": f32(5, 6)}, ["y"])
+    save("unfold", [ms("UnfoldTensor", ["x"], ["y"], dim=1, size=3, step=2)], {"x": f32(2, 8, 3)}, ["y"])
+    pads = {"w": f32(3, 4, 3, 3), "p": np.array([0, 1, 1, 0])}
+    node = ms("ConvTransposeWithDynamicPads", ["x", "w", "p"], ["y"], kernel_shape=[3, 3], strides=[2, 2])
+    save("conv_transpose_pads", [node], {"x": f32(1, 3, 4, 4)}, ["y"], pads)
+    for name in ("Softplus", "Softsign", "Elu"):
+        alpha = {"activation_alpha": 0.3} if name == "Elu" else {}
+        node = ms("FusedGemm", ["x", "w"], ["y"], activation=name, **alpha)
+        save(f"gemm_{name.lower()}", [node], {"x": f32(4, 5)}, ["y"], {"w": f32(5, 6)})
+    blocks = helper.make_node("SpaceToDepth", ["x"], ["y"], blocksize=2, mode="CRD")
+    save("space_to_depth_28", [blocks], {"x": f32(1, 3, 4, 6)}, ["y"], None, 28, True)
+
+
 for part in (
     attention,
     multi_head_attention,
@@ -242,6 +351,10 @@ for part in (
     new_opsets,
     linear_attention,
     tables,
+    more_attention,
+    more_few_bits,
+    more_quantized,
+    more_pieces,
 ):
     part()
 print(onnx.__version__, ort.__version__)
