@@ -2,7 +2,9 @@
 #include <cmath>
 
 #include "import/keras/layer.h"
+#include "import/lower/cumulative.h"
 #include "import/lower/functions.h"
+#include "import/lower/one_hot.h"
 
 namespace orknn::importer::keras {
 using namespace ir;
@@ -54,6 +56,19 @@ Result<TensorId> glu(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(l.argument(1, "axis").integer(-1), std::ssize(dims)));
   const int64_t half = dims[static_cast<size_t>(axis)] / 2;
   return l.mul(l.slice(x, axis, 0, half), l.unary("Sigmoid", l.slice(x, axis, half, 2 * half)));
+}
+// What lies above a level that follows from the largest elements. Keras adds up their running sums, not the elements.
+Result<TensorId> sparsemax(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to sort it"));
+  ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(l.argument(1, "axis").integer(-1), std::ssize(dims)));
+  const int64_t count = dims[static_cast<size_t>(axis)];
+  const TensorId sorted = l.emit_all("TopK", {x, l.add_ints("k", {count})}, {{"axis", axis}}, 2)[0];
+  const TensorId sums = cumulative(l, "CumSum", sorted, axis, false, false);
+  const TensorId ranks = l.add(l.cast(positions(l, count, axis, std::ssize(dims)), l.dtype_of(x)), 1);
+  const TensorId counts = l.cast(l.binary("Greater", l.add(l.mul(ranks, sorted), 1), sums), l.dtype_of(x));
+  const TensorId chosen = l.reduce("ReduceSum", counts, {axis}, true);
+  const TensorId level = l.div(l.sub(l.reduce("ReduceSum", l.mul(sums, counts), {axis}, true), 1), chosen);
+  return l.unary("Relu", l.sub(x, level));
 }
 template <OpName Op>
 Result<TensorId> along_axis(Layer& l, TensorId x) {
@@ -141,6 +156,7 @@ std::span<const Row> activation_function_rows() {
       {"Softmax|softmax", along_axis<"Softmax">},
       {"Softplus|softplus", same<"Softplus">},
       {"Softsign|softsign", same<"Softsign">},
+      {"Sparsemax|sparsemax", sparsemax},
       {"SparsePlus|sparse_plus", sparse_plus},
       {"SparseSigmoid|sparse_sigmoid", sparse_sigmoid},
       {"Squareplus|squareplus", squareplus},

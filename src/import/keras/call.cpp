@@ -73,6 +73,7 @@ Json modern(const Json& value) {
 
 void add_references(const Json& value, int depth, std::vector<const Json*>& to) {
   if (depth > kMaxDepth) return;
+  if (is_constant(value)) return to.push_back(&value);
   if (value["class_name"].string() == "__keras_tensor__") {
     if (is_reference(value["config"]["keras_history"])) to.push_back(&value["config"]["keras_history"]);
     return;
@@ -81,6 +82,11 @@ void add_references(const Json& value, int depth, std::vector<const Json*>& to) 
   for (const Json& item : value.items) add_references(item, depth + 1, to);
 }
 }  // namespace
+
+bool is_constant(const Json& value) {
+  const std::string kind = value["class_name"].string();
+  return kind == "__tensor__" || kind == "__numpy__";
+}
 
 bool is_reference(const Json& value) {
   return value.kind == Json::Kind::List && value.items.size() >= 3 && value.items[0].kind == Json::Kind::Text &&

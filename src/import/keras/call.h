@@ -7,7 +7,9 @@ namespace orknn::importer::keras {
 
 // A tensor as Keras 2 states it, ["layer", 0, 0]: layer, call of it, result of that.
 bool is_reference(const Json& value);
-// The tensors that an argument holds at any depth, in their order; limited in depth.
+// A tensor that is stored with its values.
+bool is_constant(const Json& value);
+// The tensors that an argument holds at any depth, in their order: references and constants; limited in depth.
 std::vector<const Json*> references_in(const Json& argument);
 // A call as Keras 3 states it, "args" and "kwargs": the lists of Keras 2 are brought into this form.
 Json call_of(const Json& layer, const Json& stated);

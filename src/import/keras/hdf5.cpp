@@ -70,7 +70,7 @@ std::string text_until_zero(Bytes bytes) {
 bool looks_like_hdf5(Bytes bytes) { return begins(bytes, kSignature); }
 
 Result<Bytes> Hdf5::range(uint64_t address, uint64_t length, const char* what) const {
-  if (address > bytes_.size() || length > bytes_.size() - address) return damaged(std::string(what) + " lies outside of it");
+  if (address > bytes_.size() || length > bytes_.size() - address) return damaged(std::string(what) + " is outside it");
   return bytes_.subspan(address, length);
 }
 
@@ -133,7 +133,7 @@ Result<std::string> Hdf5::heap_text(uint64_t heap, uint64_t offset) const {
   const auto size = in.take<uint64_t>();
   in.skip(8);
   ORKNN_TRY_ASSIGN(const Bytes data, range(in.take<uint64_t>(), size, "a heap"));
-  if (offset > data.size()) return damaged("a name lies outside of its heap");
+  if (offset > data.size()) return damaged("a name is outside its heap");
   return text_until_zero(data.subspan(offset));
 }
 

@@ -1,5 +1,6 @@
 // Keras models: .h5 of Keras 2 and 3, .keras archives.
 #include "import/importer.h"
+#include "import/keras/call.h"
 #include "import/keras/hdf5.h"
 #include "import/keras/layer.h"
 #include "import/zip/archive.h"
@@ -90,7 +91,8 @@ Result<Survey> survey(const Source& source) {
   ORKNN_TRY_ASSIGN(const Model model, read_model(source.bytes));
   ORKNN_TRY_ASSIGN(const FlatModel flat, flatten(model.description, model.generation()));
   Survey result;
-  for (const Call& call : flat.calls) ++result.operators[(*call.layer)["class_name"].string()];
+  for (const Call& call : flat.calls)
+    if (!is_constant(*call.layer)) ++result.operators[(*call.layer)["class_name"].string()];
   for (const Port& port : flat.inputs) result.inputs.push_back({port.name, port.dtype, port.shape});
   for (const std::string& name : flat.outputs) result.outputs.push_back({.name = name});
   return result;

@@ -186,7 +186,7 @@ const Row* find_row(const Json& layer) {
   static const RowTable<Layer> layers{activation_rows(), convolution_rows(), pooling_rows(), normalization_rows(),
                                       matrix_rows(),     shape_rows(),       image_rows(),   elementwise_rows(),
                                       recurrent_rows(),  attention_rows()};
-  static const RowTable<Layer> functions{function_rows(), activation_function_rows()};
+  static const RowTable<Layer> functions{function_rows(), array_function_rows(), activation_function_rows()};
   const std::string kind = kind_of(layer);
   const Row* row = is_function(layer) ? functions.find(kind) : layers.find(kind);
   // In .h5 files of Keras 3 layers that cannot be trained look like functions but for the type they state.

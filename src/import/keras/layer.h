@@ -85,6 +85,7 @@ std::span<const Row> recurrent_rows();
 std::span<const Row> attention_rows();
 // Functions of keras.ops and of TensorFlow, and activations by their names.
 std::span<const Row> function_rows();
+std::span<const Row> array_function_rows();
 std::span<const Row> activation_function_rows();
 
 // nullptr for a layer or function that is not known.

@@ -21,9 +21,33 @@ Reference reference_of(const Json& value) {
   const auto number = [&](size_t i) { return static_cast<size_t>(std::max<int64_t>(value.items[i].integer(0), 0)); };
   return {value.items[0].text, number(1), number(2)};
 }
-std::vector<Reference> references_of(const Json& value) {
+// The inputs or outputs of a model. Those that have keys come in the order of these.
+std::vector<Reference> ports_of(const Json& value) {
   std::vector<Reference> list;
-  for (const Json* found : references_in(value)) list.push_back(reference_of(*found));
+  for (const Json* found : references_in(value))
+    if (is_reference(*found)) list.push_back(reference_of(*found));
+  std::vector<const std::pair<std::string, Json>*> keyed;
+  for (const auto& entry : value.entries) keyed.push_back(&entry);
+  std::ranges::sort(keyed, {}, [](const auto* entry) { return entry->first; });
+  for (const auto* entry : keyed)
+    for (const Json* found : references_in(entry->second))
+      if (is_reference(*found)) list.push_back(reference_of(*found));
+  return list;
+}
+
+// What a layer is called with: a tensor that another call makes, or one that is stored.
+struct Operand {
+  Reference reference;
+  const Json* constant = nullptr;
+};
+std::vector<Operand> operands_of(const Json& arguments) {
+  std::vector<Operand> list;
+  const auto add = [&](const Json& value) {
+    for (const Json* found : references_in(value))
+      list.push_back(is_reference(*found) ? Operand{reference_of(*found)} : Operand{{}, found});
+  };
+  add(arguments["args"]);
+  for (const auto& [key, value] : arguments["kwargs"].entries) add(value);
   return list;
 }
 
@@ -126,8 +150,8 @@ class Flattener {
   // Layers in any order: each call is written when its inputs are there.
   Result<std::vector<std::string>> connected(const Json& model, const std::string& prefix, const std::vector<std::string>& inputs,
                                              int depth) {
-    const std::vector<Reference> starts = references_of(model["config"]["input_layers"]),
-                                 ends = references_of(model["config"]["output_layers"]);
+    const std::vector<Reference> starts = ports_of(model["config"]["input_layers"]),
+                                 ends = ports_of(model["config"]["output_layers"]);
     if (!inputs.empty() && inputs.size() != starts.size())
       return invalid_model("a model in the model gets another number of inputs");
     std::map<std::string, const Json*, std::less<>> layers;
@@ -162,7 +186,7 @@ class Flattener {
       const Json* layer;
       std::pair<std::string, size_t> key;  // name and number of the call
       Json arguments;
-      std::vector<Reference> inputs;
+      std::vector<Operand> inputs;
     };
     std::vector<Waiting> waiting;
     for (const Json& layer : layers_of(model)) {
@@ -170,21 +194,27 @@ class Flattener {
       size_t number = first_call(layer);
       for (const Json& stated : layer["inbound_nodes"].items) {
         Waiting w{&layer, {name, number++}, call_of(layer, stated), {}};
-        w.inputs = references_of(w.arguments["args"]);
-        for (const auto& [key, value] : w.arguments["kwargs"].entries)
-          for (const Reference& r : references_of(value)) w.inputs.push_back(r);
+        // The description outlives this, which constants rely on; only Keras 3 has them, whose calls are as stated.
+        w.inputs = operands_of(stated.kind == Json::Kind::Map ? stated : w.arguments);
         if (!calls.contains(w.key)) waiting.push_back(std::move(w));
       }
     }
     while (!waiting.empty()) {
       std::vector<Waiting> later;
       for (Waiting& w : waiting) {
-        if (!std::ranges::all_of(w.inputs, [&](const Reference& r) { return calls.contains({r.layer, r.call}); })) {
+        if (!std::ranges::all_of(w.inputs, [&](const Operand& o) {
+              return o.constant || calls.contains({o.reference.layer, o.reference.call});
+            })) {
           later.push_back(std::move(w));
           continue;
         }
         std::vector<std::string> inputs;
-        for (const Reference& r : w.inputs) {
+        for (const auto& [r, constant] : w.inputs) {
+          if (constant) {
+            inputs.push_back(prefix + name_of(*w.layer) + "/constant_" + std::to_string(result_.calls.size()));
+            result_.calls.push_back({constant, inputs.back(), {}, {inputs.back()}});
+            continue;
+          }
           ORKNN_TRY_ASSIGN(std::string name, result(calls[{r.layer, r.call}], r.output));
           inputs.push_back(std::move(name));
         }

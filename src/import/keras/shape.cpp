@@ -120,6 +120,34 @@ Result<TensorId> spectral_normalization(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const std::vector<TensorId> outputs, lower(inner));
   return outputs[0];
 }
+
+// Numbers in lists of lists, all of one length at each depth.
+Status add_values(const Json& value, size_t depth, Dims& dims, std::vector<double>& to) {
+  if (value.kind != Json::Kind::List) {
+    const bool is_number = value.kind == Json::Kind::Scalar || value.kind == Json::Kind::Text;  // "NaN", "Infinity"
+    if (!is_number || depth != dims.size()) return invalid_model("a stored tensor holds something else than numbers");
+    const bool is_true = value.text == "true";
+    to.push_back(is_true ? 1 : std::strtod(value.text.c_str(), nullptr));
+    return {};
+  }
+  const int64_t count = std::ssize(value.items);
+  if (depth == dims.size() && to.empty()) dims.push_back(count);
+  if (depth >= dims.size() || dims[depth] != count) return invalid_model("the lists of a stored tensor differ in length");
+  for (const Json& item : value.items) ORKNN_TRY(add_values(item, depth + 1, dims, to));
+  return {};
+}
+
+// A tensor that is stored with its values.
+Result<TensorId> stored_tensor(Layer& l) {
+  Dims dims;
+  std::vector<double> values;
+  ORKNN_TRY(add_values(l.config["value"], 0, dims, values));
+  ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(dims));
+  if (count != std::ssize(values)) return invalid_model("a stored tensor has the wrong number of elements");
+  const DType stated = dtype_from_name(l.text("dtype", "float32"));
+  const DType dtype = stated == DType::Undefined || is_float(stated) ? DType::Float32 : stated;
+  return l.add_constant("value", convert(TensorData::from<double>(dims, values).view(), dtype));
+}
 }  // namespace
 
 std::span<const Row> shape_rows() {
@@ -138,6 +166,7 @@ std::span<const Row> shape_rows() {
       {"UpSampling1D", repeated<1>},
       {"UpSampling3D", repeated<3>},
       {"TimeDistributed", time_distributed},
+      {"__numpy__|__tensor__", stored_tensor, {.inputs = {0, 0}}},
       {"SpectralNormalization", spectral_normalization},
   };
   return rows;

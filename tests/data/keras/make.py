@@ -266,6 +266,44 @@ def rest():
     return keras.Model([i, j, k], outputs)
 
 
+def arrays():
+    """Functions that are composed, and tensors that are stored with their values."""
+    ops = keras.ops
+    i = keras.Input((5, 6), name="lines")
+    table = np.random.default_rng(1).normal(0, 1, (6, 3)).astype("float32")
+    outputs = [
+        i + ops.arange(6, dtype="float32"),
+        ops.dot(i, table),
+        ops.tensordot(i, table, axes=[[2], [0]]),
+        ops.inner(i, table.T),
+    ]
+    outputs += [ops.tensordot(i, ops.convert_to_tensor(table), axes=1), ops.where(np.array([True, False] * 3), i, -i)]
+    outputs += [
+        ops.norm(i, axis=-1),
+        ops.norm(i, ord=1, axis=1, keepdims=True),
+        ops.normalize(i, axis=1),
+        ops.rms_normalization(i),
+    ]
+    outputs += [ops.median(i, axis=1), ops.quantile(i, 0.3, axis=2, keepdims=True), ops.average(i, axis=1)]
+    outputs += [ops.count_nonzero(i > 0, axis=1), ops.diff(i, n=2, axis=1), ops.nan_to_num(i / ops.relu(i), posinf=3.0)]
+    outputs += [ops.hstack([i, i]), ops.vstack([i, i]), ops.select([i > 0.5, i < -0.5], [i * 2, i * i], 0.25)]
+    heads = ops.reshape(i, (-1, 5, 2, 3))
+    outputs += [
+        ops.dot_product_attention(heads, heads, heads, is_causal=True),
+        ops.max_pool(heads, 2),
+        layers.Activation("sparsemax")(i),
+    ]
+    outputs.append(ops.average_pool(heads, 2, strides=1, padding="same"))
+    return keras.Model(i, outputs)
+
+
+def keyed():
+    """Outputs with names, out of a model that is used twice."""
+    i = picture(6, 6, 2)
+    shared = keras.Sequential([keras.Input((6, 6, 2)), layers.Conv2D(3, 3), layers.GlobalMaxPooling2D()])
+    return keras.Model(i, {"second": shared(i * 2.0), "first": shared(i)})
+
+
 def spread_statistics(model):
     """Moving statistics and factors of their own: those of a new layer change nothing."""
     random = np.random.default_rng(3)
@@ -276,7 +314,7 @@ def spread_statistics(model):
 
 models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames, normalizations, volumes, signals]
 models += [states, pictures_in_time, masks, rest]
-models += [functions] if OLD else [scaled, operations]
+models += [functions] if OLD else [scaled, operations, arrays, keyed]
 wanted = sys.argv[3:] if OLD else sys.argv[2:]  # names of models; none: all
 for make in (m for m in models if not wanted or m.__name__ in wanted):
     model, name = make(), ("old_" if OLD else "") + make.__name__
@@ -292,7 +330,7 @@ for make in (m for m in models if not wanted or m.__name__ in wanted):
             values[:, [0, 2, 6]] = 0.5
         inputs.append(values)
     outputs = model(inputs if len(inputs) > 1 else inputs[0])
-    outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+    outputs = keras.tree.flatten(outputs) if not OLD else outputs if isinstance(outputs, (list, tuple)) else [outputs]
     model.save(FOLDER / f"{name}.h5")
     model.save(FOLDER / f"{name}.keras")
     arrays = {f"input_{i}": v for i, v in enumerate(inputs)}
