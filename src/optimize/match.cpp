@@ -154,6 +154,16 @@ Rewrite replace_node(const Graph& g, const Node& old, Node fresh, std::vector<co
   return rewrite(std::move(patch));
 }
 
+void append_tail(Node& to, const Node& from) {
+  for (TailStep step : from.tail) {
+    if (step.operand >= 0) {
+      to.inputs.push_back(from.inputs[static_cast<size_t>(step.operand)]);
+      step.operand = static_cast<int32_t>(to.inputs.size()) - 1;
+    }
+    to.tail.push_back(std::move(step));
+  }
+}
+
 Rewrite bypass(const Graph& g, TensorId from, TensorId to) {
   Patch patch(g);
   patch.replace_tensor(from, to);

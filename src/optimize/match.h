@@ -55,6 +55,8 @@ std::optional<std::vector<int64_t>> transpose_perm(const ir::Graph& g, const ir:
 std::vector<int64_t> inverse_perm(const std::vector<int64_t>& perm);
 
 // --- rewrites
+// Appends the tail of `from` to that of `to`, with its operands.
+void append_tail(ir::Node& to, const ir::Node& from);
 inline ir::Rewrite rewrite(ir::Patch patch) { return std::optional<ir::Patch>(std::move(patch)); }
 // A node like `old` (same outputs, name, origin) that computes something else.
 ir::Node successor(const ir::Node& old, std::string op, std::vector<ir::TensorId> inputs, ir::Attributes attributes = {});

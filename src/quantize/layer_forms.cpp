@@ -6,6 +6,7 @@
 #include "ir/known_dims.h"
 #include "ops/facts.h"
 #include "ops/support/elementwise.h"
+#include "quantize/tails.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -243,7 +244,9 @@ LayerForms::LayerForms(const Graph& graph) {
 
 void LayerForms::add(const Graph& graph, NodeId id) {
   if (id && forms_.size() <= static_cast<size_t>(id.index)) forms_.resize(static_cast<size_t>(id.index) + 1);
-  (*this)[id] = form_of(graph, graph.node(id));
+  const Node& n = graph.node(id);
+  LayerForm& form = (*this)[id] = form_of(graph, n);
+  if (tail_steps_taken(graph, n, form.form) != n.tail.size()) form = no("its fused steps have no integer form");
 }
 
 size_t data_inputs(const Node& n, Form form) {

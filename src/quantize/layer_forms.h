@@ -35,8 +35,8 @@ struct LayerForm {
 // By the node alone: operator, attributes, constant operands. Its tail does not count.
 LayerForm form_of(const ir::Graph& graph, const ir::Node& node);
 
-// The form of every layer of a graph. It is decided once, when layers get the tails that their forms compute (fit_tails); steps
-// that come later read it. Whether tensors have parameters does not count: that is what a Plan decides.
+// The form of every layer of a graph; a layer whose form does not compute its whole tail stays in float. It is decided once,
+// before calibration; steps that come later read it. Whether tensors have parameters does not count: that is what a Plan decides.
 class LayerForms {
  public:
   LayerForms() = default;

@@ -77,8 +77,8 @@ struct LayerDecision {
   std::string loss = {};  // of an integer layer: what its form cannot state exactly; empty as a rule
 };
 
-// Gives every layer that can be computed in integers its integer form. `graph` must be the one that was calibrated, `forms` what
-// fit_tails decided about its layers; tensors without statistics or a given range stay in float. Inputs and outputs that integer
+// Gives every layer that can be computed in integers its integer form. `graph` must be the one that was calibrated, `forms` those
+// of its layers; tensors without statistics or a given range stay in float. Inputs and outputs that integer
 // layers read or write become integers with quantization parameters; their names and order stay.
 Result<std::vector<LayerDecision>> quantize(ir::Graph& graph, const ir::OpSet& ops, const LayerForms& forms,
                                             const Calibration& calibration, const QuantizeOptions& options);

@@ -3,11 +3,10 @@
 namespace orknn::quantize {
 
 std::span<const Step> steps() {
-  static constexpr Step kSteps[] = {kExpandOperators, kFitTails,          kFoldNormalization,  kTrySteps,
-                                    kWidenLayers,     kMeasureTensors,    kEqualizeChannels,   kClipOutliers,
-                                    kRoundAdaptively, kChooseParameters,  kKeepSmallValues,    kShareParameters,
-                                    kConvertFormats,  kRoundWeights,      kCorrectBias,        kReadParameters,
-                                    kLowerToIntegers, kKeepStoredWeights, kForgetConstantGrids};
+  static constexpr Step kSteps[] = {
+      kExpandOperators, kFoldNormalization, kTrySteps,         kWidenLayers,     kMeasureTensors,    kEqualizeChannels,
+      kClipOutliers,    kRoundAdaptively,   kChooseParameters, kKeepSmallValues, kShareParameters,   kConvertFormats,
+      kRoundWeights,    kCorrectBias,       kReadParameters,   kLowerToIntegers, kKeepStoredWeights, kForgetConstantGrids};
   return kSteps;
 }
 

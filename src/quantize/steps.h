@@ -18,8 +18,6 @@ struct Step {
 inline constexpr Step kExpandOperators{
     "expand_operators",
     "operators of quantized source models become float ones between the conversions that state their parameters", 0};
-inline constexpr Step kFitTails{
-    "fit_tails", "a layer computes those fused steps with its sums that its integer form can; others become layers", 0, true};
 inline constexpr Step kFoldNormalization{
     "fold_normalization",
     "8-bit inputs fed with pixels hold the pixels themselves; biases take what the mean differs from a pixel by", 1};

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "quantize/quantized_operators.h"
-#include "quantize/tails.h"
 #include "quantize/weight_only.h"
 #include "quantize_networks.h"
 
@@ -43,7 +42,6 @@ TEST(Steps, AreVisibleAndCanBeLeftOut) {
     options.formats = {{"z", {.activations = DType::Int16, .weights = DType::Int16}}};
     options.trace = &trace;
     Graph graph = graph_of(kNetwork);
-    EXPECT_TRUE(fit_tails(graph, ops::builtin_ops(), options.steps, options.trace));
     auto layers = quantized(graph, run_on({1, 2, 4, 4}), options);
     EXPECT_TRUE(layers) << layers.status().to_string();
     return trace;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "quantize/layer_forms.h"
-#include "quantize/steps.h"
 
 namespace orknn::quantize {
 
@@ -20,11 +19,5 @@ size_t tail_steps_taken(const ir::Graph& graph, const ir::Node& node, Form form)
 // Whether the form of a node, which need not be part of the graph yet, computes its whole tail. An optimizer whose results become
 // integer layers fuses nothing else (passes::Options::allows).
 bool computes_tail(const ir::Graph& graph, const ir::Node& node);
-
-// Gives tails the extent that integer layers compute in one step: arithmetic with a constant joins the layer before it, steps
-// beyond that, which only tails fused for float layers have, become layers of their own. Calibrate on the graph this leaves; the
-// result has the forms of its layers.
-Result<LayerForms> fit_tails(ir::Graph& graph, const ir::OpSet& ops, const passes::Options& options = {},
-                             passes::Trace* trace = nullptr);
 
 }  // namespace orknn::quantize

@@ -10,6 +10,7 @@
 
 namespace orknn::toolkit {
 namespace {
+constexpr std::string_view kPruning = "prune_channels";
 constexpr std::string_view kOptimizing = "OpFusing 0";
 constexpr int64_t kOptimizingSteps = 100;  // of the progress shown
 
@@ -35,18 +36,21 @@ optimize::OptimizeOptions optimizer_options(const BuildOptions& options) {
   return optimizing;
 }
 
-// For networks whose layers become integer ones: what would only be taken apart again is not fused.
+// For networks whose layers become integer ones: a layer with steps that its integer form does not compute would stay in float.
 bool fits_integer_layers(const ir::Graph& graph, const ir::Patch& patch) {
-  return std::ranges::all_of(patch.nodes(), [&](const ir::Node& n) {
+  const auto fits = [&](const ir::Node& n) {
     const bool is_known = std::ranges::none_of(n.inputs, [&](ir::TensorId t) { return patch.is_new(t); });
     return n.tail.empty() || !is_known || quantize::computes_tail(graph, n);
-  });
+  };
+  return std::ranges::all_of(patch.nodes(), fits) &&
+         std::ranges::all_of(patch.replaced_nodes(), [&](const auto& replaced) { return fits(replaced.second); });
 }
 
-// Passes that options of the build ask for.
-std::vector<std::string> requested_passes(const BuildOptions& options) {
+// Passes that options of the build and what its layers compute in ask for.
+std::vector<std::string> requested_passes(const BuildOptions& options, LayerNumbers numbers) {
   std::vector<std::string> names;
-  if (options.config.model_pruning) names.emplace_back("prune_channels");
+  if (numbers == LayerNumbers::Integers) names.emplace_back("fuse_constant_arithmetic");
+  if (options.config.model_pruning) names.emplace_back(kPruning);
   if (options.config.enable_flash_attention && options.chip->features.flash_attention) names.emplace_back("fuse_flat_attention");
   return names;
 }
@@ -65,7 +69,7 @@ Status optimize_graph(ir::Graph& graph, const ir::OpSet& ops, const BuildOptions
   optimize::OptimizeOptions optimizing = optimizer_options(options);
   if (numbers == LayerNumbers::Integers) optimizing.allows = fits_integer_layers;
   optimizing.max_rewrites -= std::min(before, optimizing.max_rewrites);  // they are the first lines of the trace
-  ORKNN_TRY(optimize::optimize(graph, ops, optimizing, &trace, requested_passes(options)));
+  ORKNN_TRY(optimize::optimize(graph, ops, optimizing, &trace, requested_passes(options, numbers)));
   options.report(kOptimizing, kOptimizingSteps, kOptimizingSteps);
   log(LogLevel::Detail, "build",
       fmt::format("optimizer: {} rewrites, {} nodes left", trace.entries.size() - before, graph.node_count()));
@@ -87,25 +91,27 @@ Result<NetworkSize> size_of(const ir::Graph& graph) {
   return size;
 }
 
-// What pruning took out of the network, in the vendor's words; nothing when it found nothing.
-Status report_pruning(const BuildOptions& options, const ir::Graph& source, const Optimized& pruned) {
-  if (std::ranges::count(pruned.trace.entries, "prune_channels", &passes::TraceEntry::pass) == 0) return {};
+// Of the network that optimize_model makes of `imported` without pruning.
+Result<NetworkSize> size_before_pruning(const BuildOptions& options, const Imported& imported, bool has_own_parameters) {
   BuildOptions without = options;
   without.config.model_pruning = false;
   without.config.dump = {};
   without.progress = {};
-  ir::Graph whole = source;
-  const ir::OpSet& ops = pruned.op_set();
+  ir::Graph whole = imported.network.graph;
   passes::Trace trace;
-  if (pruned.has_own_parameters) ORKNN_TRY(expand_quantized(whole, ops, without, trace));
-  ORKNN_TRY(optimize_graph(whole, ops, without, LayerNumbers::Floats, trace));
-  ORKNN_TRY_ASSIGN(const NetworkSize before, size_of(whole));
+  if (has_own_parameters) ORKNN_TRY(expand_quantized(whole, imported.op_set(), without, trace));
+  ORKNN_TRY(optimize_graph(whole, imported.op_set(), without, LayerNumbers::Floats, trace));
+  return size_of(whole);
+}
+
+Status report_sizes(const BuildOptions& options, const Imported& imported, const Optimized& pruned) {
+  ORKNN_TRY_ASSIGN(const NetworkSize before, size_before_pruning(options, imported, pruned.has_own_parameters));
   ORKNN_TRY_ASSIGN(const NetworkSize after, size_of(pruned.network.graph));
   const auto line = [](const char* text) { log(LogLevel::Info, "", text); };
   const auto share = [](double was, double is) { return was > 0 ? 100 * (is - was) / was : 0; };
   line("model_pruning ...");
   for (const passes::TraceEntry& e : pruned.trace.entries)
-    if (e.pass == "prune_channels") log(LogLevel::Detail, "build", "model_pruning: " + e.text);
+    if (e.pass == kPruning) log(LogLevel::Detail, "build", "model_pruning: " + e.text);
   line("model_pruning results:");
   log(LogLevel::Info, "",
       fmt::format("    Weight: {:.5f} MB ({:.1f}%)", (after.weight_bytes - before.weight_bytes) / 1e6,
@@ -137,10 +143,13 @@ Result<Optimized> optimize_model(const BuildOptions& options, const Imported& im
     if (Status s = optimize_graph(*graph, imported.op_set(), options, numbers, optimized.trace); !s)
       return s.model(imported.name).stage("optimize");
   }
-  if (options.config.model_pruning)
-    if (Status s = report_pruning(options, imported.network.graph, optimized); !s)
-      return s.model(imported.name).stage("optimize");
   return optimized;
+}
+
+Status report_pruning(const BuildOptions& options, const Imported& imported, const Optimized& pruned) {
+  if (std::ranges::count(pruned.trace.entries, kPruning, &passes::TraceEntry::pass) == 0) return {};
+  if (Status s = report_sizes(options, imported, pruned); !s) return s.model(imported.name).stage("optimize");
+  return {};
 }
 
 }  // namespace orknn::toolkit

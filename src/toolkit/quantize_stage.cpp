@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "quantize/given_parameters.h"
 #include "quantize/quantized_operators.h"
-#include "quantize/tails.h"
 #include "quantize/weight_only.h"
 #include "toolkit/auto_hybrid.h"
 #include "toolkit/hybrid_level.h"
@@ -188,7 +187,7 @@ void log_decisions(const std::vector<quantize::LayerDecision>& decisions) {
 Calibrated calibrated_by_files(const BuildConfig& config, const quantize::NumberFormat& format, Optimized optimized) {
   const StoredCalibration& stored = *optimized.stored;
   Calibrated calibrated{std::move(static_cast<Stage&>(optimized))};
-  calibrated.forms = {quantize::LayerForms(calibrated.network.graph)};  // step 1 fitted the tails of its layers
+  calibrated.forms = {quantize::LayerForms(calibrated.network.graph)};
   calibrated.choices = quantize_options(config, format);
   calibrated.choices.ranges = stored.ranges;
   calibrated.choices.channel_means = stored.channel_means;
@@ -257,68 +256,39 @@ LayerNames layers_beyond_float16(const ir::Graph& graph, const quantize::TensorS
   return large;
 }
 
-// The layers of `large` in 16-bit integers; an error names those that have no such form.
-Status lower_to_16_bits(const BuildConfig& config, Quantized& stage, const quantize::LayerForms& forms, const LayerNames& large,
-                        const quantize::TensorStatistics& statistics) {
+// auto_hybrid of a float16 build: the layers of `large` in 16-bit integers; an error names those that have no such form.
+Status lower_to_16_bits(const BuildConfig& config, const LargeLayers& large, Quantized& stage) {
+  if (large.layers.empty()) {
+    stage.hybrid_summary.push_back(
+        fmt::format("auto_hybrid: the values of all layers fit float16 on {} sample(s).", large.samples));
+    return {};
+  }
   quantize::QuantizeOptions choices;
   ORKNN_TRY_ASSIGN(choices.format, quantize::number_format("w16a16i"));
   choices.steps = step_options(config);
   choices.trace = &stage.trace;
   choices.leave_out(quantize::kCorrectBias);
-  choices.keep_float = [&](const ir::Node&, std::string_view output) { return !large.contains(output); };
+  choices.keep_float = [&](const ir::Node&, std::string_view output) { return !large.layers.contains(output); };
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
-                   quantize::quantize(stage.network.graph, stage.op_set(), forms, {.statistics = statistics}, choices));
+                   quantize::quantize(stage.network.graph, stage.op_set(), quantize::LayerForms(stage.network.graph),
+                                      {.statistics = large.statistics}, choices));
   Status problems;
   std::string names;
   for (const quantize::LayerDecision& d : decisions) {
-    if (!large.contains(d.output)) continue;
+    if (!large.layers.contains(d.output)) continue;
     names += (names.empty() ? "" : ", ") + d.output;
-    const auto s = statistics.find(d.output);
+    const auto s = large.statistics.find(d.output);
     if (!d.integer)
       problems.also(unsupported(fmt::format("The range [{:g}, {:g}] of '{}' or of what it reads is beyond float16, and it "
                                             "has no form in 16-bit integers: {}",
-                                            s == statistics.end() ? 0 : s->second.min(),
-                                            s == statistics.end() ? 0 : s->second.max(), d.output, d.reason))
+                                            s == large.statistics.end() ? 0 : s->second.min(),
+                                            s == large.statistics.end() ? 0 : s->second.max(), d.output, d.reason))
                         .hint("scale the network down before this layer"));
   }
   if (!problems) return problems;
   stage.hybrid_summary.push_back(fmt::format(
-      "auto_hybrid: {} layer(s) hold values beyond float16 and are computed in 16-bit integers: {}", large.size(), names));
+      "auto_hybrid: {} layer(s) hold values beyond float16 and are computed in 16-bit integers: {}", large.layers.size(), names));
   return {};
-}
-
-// auto_hybrid of a float16 build: layers that make or read values float16 cannot hold are computed in 16-bit integers.
-Status lower_large_layers(const BuildOptions& options, const std::string& dataset, Quantized& stage) {
-  if (dataset.empty())
-    return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers")
-        .hint("give build() a list of sample files");
-  ir::Graph visible = stage.network.graph;
-  passes::Trace trace = stage.trace;
-  ORKNN_TRY_ASSIGN(const quantize::LayerForms forms,
-                   quantize::fit_tails(visible, stage.op_set(), step_options(options.config), &trace));
-  ORKNN_TRY_ASSIGN(const Samples samples, open_samples(options, dataset, stage));
-  quantize::TensorStatistics statistics;
-  std::mutex adding;  // to the list
-  ORKNN_TRY(samples.run(
-      visible, samples.size(),
-      [&](size_t, std::string_view name, const ir::TensorView& value) {
-        if (value.dtype != DType::Float32) return;
-        std::unique_lock lock(adding);
-        quantize::Statistics& seen = statistics.try_emplace(std::string(name)).first->second;
-        lock.unlock();
-        seen.add(value.values<float>());
-      },
-      [&](size_t done) { options.report("AutoHybrid", static_cast<int64_t>(done), static_cast<int64_t>(samples.size())); }));
-  const LayerNames large = layers_beyond_float16(visible, statistics);
-  if (large.empty()) {
-    stage.hybrid_summary.push_back(
-        fmt::format("auto_hybrid: the values of all layers fit float16 on {} sample(s).", samples.size()));
-    return {};
-  }
-  stage.trace = std::move(trace);
-  stage.reference = visible;
-  stage.network.graph = std::move(visible);
-  return lower_to_16_bits(options.config, stage, forms, large, statistics);
 }
 
 // Below this a network has lost what it was made for; layers are left in float until its outputs keep the second.
@@ -375,8 +345,18 @@ Result<Quantized> quantize_with_samples(const BuildOptions& options, Optimized o
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*options.chip, options.config.quantized_dtype));
   if (is_float(format.activations)) return round_weights(options, std::move(optimized), request.dataset);
   if (optimized.stored) return lower_to_integers(calibrated_by_files(options.config, format, std::move(optimized)));
+  std::optional<Optimized> floats = optimized;
   ORKNN_TRY_ASSIGN(Calibrated calibrated, calibrate_model(options, std::move(optimized), {request.dataset, request.auto_hybrid}));
-  return lower_to_integers(std::move(calibrated));
+  if (!calibrated.all_float) {
+    floats.reset();  // holds the weights that calibration replaced
+    return lower_to_integers(std::move(calibrated));
+  }
+  // As it was before calibration, which fits weights to integers.
+  Quantized quantized = in_float(std::move(*floats));
+  quantized.trace = std::move(calibrated.trace);
+  quantized.hybrid_summary = std::move(calibrated.hybrid_summary);
+  quantized.step_gains = std::move(calibrated.step_gains);
+  return quantized;
 }
 }  // namespace
 
@@ -407,11 +387,7 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   stage.choices = quantize_options(config, format);
   ORKNN_TRY(quantize::set_algorithm(stage.choices, config.quantized_algorithm));
   const size_t first_line = stage.trace.entries.size();
-  for (ir::Graph& other : stage.network.other_shapes)
-    ORKNN_TRY(quantize::fit_tails(other, stage.op_set(), undumped(stage.choices.steps)).status());
-  stage.forms.resize(stage.network.other_shapes.size() + 1);
-  ORKNN_TRY_ASSIGN(stage.forms.back(),
-                   quantize::fit_tails(stage.network.graph, stage.op_set(), stage.choices.steps, &stage.trace));
+  for (const ir::Graph* graph : stage.network.all()) stage.forms.emplace_back(*graph);
   ORKNN_TRY_ASSIGN(Samples samples, open_samples(options, request.dataset, stage));
   if (stage.choices.takes(quantize::kFoldNormalization) && format.bits() == 8 && !format.power_of_two) {
     ORKNN_TRY(fold_normalization(stage, samples));
@@ -460,7 +436,6 @@ Result<Quantized> lower_to_integers(Calibrated calibrated) {
   quantized.calibration = std::move(calibrated.calibration);
   quantized.hybrid_summary = std::move(calibrated.hybrid_summary);
   quantized.step_gains = std::move(calibrated.step_gains);
-  if (calibrated.all_float) return quantized;
   quantize::QuantizeOptions choices = std::move(calibrated.choices);
   if (!calibrated.float_layers.empty())
     choices.keep_float = [&](const ir::Node&, std::string_view output) { return calibrated.float_layers.contains(output); };
@@ -522,7 +497,33 @@ Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized
   return quantized;
 }
 
-Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimized, const BuildRequest& request) {
+Result<LargeLayers> find_large_layers(const BuildOptions& options, const Imported& imported, const std::string& dataset) {
+  if (dataset.empty())
+    return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers")
+        .hint("give build() a list of sample files");
+  BuildOptions quiet = options;  // this network is not the one that is built
+  quiet.config.dump = {};
+  quiet.progress = {};
+  ORKNN_TRY_ASSIGN(const Optimized visible, optimize_model(quiet, imported, LayerNumbers::Integers));
+  ORKNN_TRY_ASSIGN(const Samples samples, open_samples(options, dataset, visible));
+  LargeLayers large{.samples = samples.size()};
+  std::mutex adding;  // to the list
+  ORKNN_TRY(samples.run(
+      visible.network.graph, samples.size(),
+      [&](size_t, std::string_view name, const ir::TensorView& value) {
+        if (value.dtype != DType::Float32) return;
+        std::unique_lock lock(adding);
+        quantize::Statistics& seen = large.statistics.try_emplace(std::string(name)).first->second;
+        lock.unlock();
+        seen.add(value.values<float>());
+      },
+      [&](size_t done) { options.report("AutoHybrid", static_cast<int64_t>(done), static_cast<int64_t>(samples.size())); }));
+  large.layers = layers_beyond_float16(visible.network.graph, large.statistics);
+  return large;
+}
+
+Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimized, const BuildRequest& request,
+                                 const std::optional<LargeLayers>& large) {
   const std::string name = optimized.name;
   const auto failed = [&](Status status, std::string_view stage) { return status.model(name).stage(stage); };
   const bool has_own_parameters = optimized.has_own_parameters;
@@ -530,8 +531,8 @@ Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimize
                                                         : Result<Quantized>(in_float(std::move(optimized)));
   if (!quantized) return failed(quantized.status(), "quantize");
   if (!request.do_quantization) {
-    if (request.auto_hybrid)
-      if (Status s = lower_large_layers(options, request.dataset, *quantized); !s) return failed(s, "build");
+    if (large)
+      if (Status s = lower_to_16_bits(options.config, *large, *quantized); !s) return failed(s, "build");
     if (has_own_parameters)
       if (Status s = use_own_parameters(options.config, *quantized); !s) return failed(s, "quantize");
     if (options.config.quantize_weight)

@@ -41,10 +41,17 @@ Status check_request(const BuildConfig& config, const Imported& imported, const 
 
 Result<Built> build_model(const BuildOptions& options, const Imported& imported, const BuildRequest& request) {
   if (Status s = check_request(options.config, imported, request); !s) return s.model(imported.name).stage("build");
-  ORKNN_TRY_ASSIGN(
-      Optimized optimized,
-      optimize_model(options, imported, request.do_quantization ? quantized_numbers(options) : LayerNumbers::Floats));
-  ORKNN_TRY_ASSIGN(Quantized quantized, quantize_model(options, std::move(optimized), request));
+  LayerNumbers numbers = request.do_quantization ? quantized_numbers(options) : LayerNumbers::Floats;
+  std::optional<LargeLayers> large;
+  if (!request.do_quantization && request.auto_hybrid) {
+    auto found = find_large_layers(options, imported, request.dataset);
+    if (!found) return Status(found.status()).model(imported.name).stage("build");
+    large = std::move(*found);
+    if (!large->layers.empty()) numbers = LayerNumbers::Integers;
+  }
+  ORKNN_TRY_ASSIGN(Optimized optimized, optimize_model(options, imported, numbers));
+  ORKNN_TRY(report_pruning(options, imported, optimized));
+  ORKNN_TRY_ASSIGN(Quantized quantized, quantize_model(options, std::move(optimized), request, large));
   ORKNN_TRY_ASSIGN(Built built, compile_model(options, std::move(quantized)));
   // What was read of a file that was shortened meanwhile is worth nothing.
   if (Status s = ir::check_mapped_files(imported.network.graph); !s) return s.model(imported.name).stage("build");

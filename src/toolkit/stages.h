@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -95,6 +96,8 @@ LayerNumbers quantized_numbers(const BuildOptions& options);
 // A model from the files of hybrid quantization is optimized already and stays as it is. One with parameters of its own has
 // integer layers, whatever `numbers` says.
 Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported, LayerNumbers numbers);
+// Logs what model_pruning took out of the network, if anything.
+Status report_pruning(const BuildOptions& options, const Imported& imported, const Optimized& pruned);
 
 // What an improvement step of the quantizer does to samples that were held back from calibration: the loss of the worst output,
 // as 1 - cosine, with and without it.
@@ -135,13 +138,24 @@ Result<Quantized> lower_to_integers(Calibrated calibrated);
 // w8a16 and w4a16: no activation is rounded to integers, so samples only serve to round weights well.
 Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized, const std::string& dataset);
 
+// Layers that make or read values beyond what float16 holds, by output tensor, and what the samples showed.
+struct LargeLayers {
+  LayerNames layers = {};
+  quantize::TensorStatistics statistics = {};
+  size_t samples = 0;
+};
+// For auto_hybrid of a build that does not quantize.
+Result<LargeLayers> find_large_layers(const BuildOptions& options, const Imported& imported, const std::string& dataset);
+
 struct BuildRequest {
   bool do_quantization = false;
   std::string dataset = {};  // list of calibration samples
   bool auto_hybrid = false;
 };
-// The form that `request` and the options ask for, by one of the functions above or in float.
-Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimized, const BuildRequest& request);
+// The form that `request` and the options ask for, by one of the functions above or in float. `large`: layers of a float network
+// that are to be computed in 16-bit integers; it has to be optimized for integer layers if there are any.
+Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimized, const BuildRequest& request,
+                                 const std::optional<LargeLayers>& large);
 // Refuses to quantize a model that comes quantized.
 Status require_float_source(const Stage& model);
 

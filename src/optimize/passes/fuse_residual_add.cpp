@@ -41,14 +41,7 @@ Rewrite fuse_residual_add_rule(const Graph& g, const Node& n) {
   fused.outputs = n.outputs;
   fused.tail.push_back({"Add", {}, static_cast<int32_t>(fused.inputs.size()), false});
   fused.inputs.push_back(n.input(1 - side));
-  for (TailStep step : n.tail) {
-    if (step.operand >= 0) {
-      const TensorId operand = n.inputs[static_cast<size_t>(step.operand)];
-      step.operand = static_cast<int32_t>(fused.inputs.size());
-      fused.inputs.push_back(operand);
-    }
-    fused.tail.push_back(std::move(step));
-  }
+  append_tail(fused, n);
   return replace_node(g, n, std::move(fused), {carrier});
 }
 }  // namespace
