@@ -27,9 +27,15 @@ std::vector<double> mean_shift(const Node& node, const TensorData& weights, std:
 
 std::vector<double> bias_correction(const Node& node, const TensorData& weights, const QuantizedWeights& rounded,
                                     std::span<const ChannelStatistics> input) {
-  const int8_t* integers = rounded.values.as<int8_t>();
-  return mean_shift(node, weights, input,
-                    [&](int64_t at, size_t o) { return integers[at] * rounded.scales[rounded.scales.size() == 1 ? 0 : o]; });
+  const auto shift = [&](const auto* integers) {
+    return mean_shift(node, weights, input, [&](int64_t at, size_t o) {
+      const size_t channel = rounded.scales.size() == 1 ? 0 : o;
+      const int64_t zero = rounded.zero_points.empty() ? 0 : rounded.zero_points[channel];
+      return static_cast<double>(integers[at] - zero) * rounded.scales[channel];
+    });
+  };
+  if (rounded.values.dtype() == DType::UInt8) return shift(rounded.values.as<uint8_t>());
+  return shift(rounded.values.as<int8_t>());
 }
 
 std::vector<double> bias_correction(const Node& node, const TensorData& weights, const TensorData& rounded,

@@ -9,7 +9,7 @@
 
 namespace orknn::quantize {
 
-// What to add to the bias of each output channel, given the rounded weights of `node` (Conv, ConvTranspose, Gemm or MatMul; laid
+// What to add to the bias of each output channel, given the 8-bit weights of `node` (Conv, ConvTranspose, Gemm or MatMul; laid
 // out as `weights`) and what its input's channels were on the samples. Empty when the input's channels are not known.
 std::vector<double> bias_correction(const ir::Node& node, const ir::TensorData& weights, const QuantizedWeights& rounded,
                                     std::span<const ChannelStatistics> input);

@@ -67,9 +67,8 @@ class Calibrator {
       result_.equalized = true;
     }
     if (!clips_ || again_) return {};
-    for (const auto& [name, list] : channel_importance(rewriter.graph()))  // what was measured with weights that have changed
-      if (const auto it = result_.statistics.find(name);
-          it != result_.statistics.end() && !std::ranges::equal(it->second.channel_importance(), list))
+    for (const auto& [name, known] : channel_importance(rewriter.graph()))  // what was measured with weights that have changed
+      if (const auto it = result_.statistics.find(name); it != result_.statistics.end() && it->second.importance() != known)
         it->second.forget_importance();
     return {};
   }

@@ -10,23 +10,33 @@ namespace {
 using namespace tests;
 
 TEST(Calibrate, WithOutliersCutTheNextLayerSeesMoreOfTheOtherChannels) {
-  const Graph graph = graph_of(kStretched);
-  const TensorData x = TensorData::from<float>({1, 2, 8, 8}, noise(128, 9, 1));
-  const std::vector<double> expected = result_of(graph, x);
-  const auto error = [&](bool clip, passes::Trace& trace) {
-    Graph changed = graph;
-    QuantizeOptions options;
-    if (!clip) options.leave_out(kClipOutliers);
-    options.trace = &trace;
-    EXPECT_TRUE(quantized(changed, run_on({1, 2, 8, 8}), options));
-    return distance(real_result(changed, x), expected);
-  };
-  passes::Trace full, cut;
-  const double before = error(false, full);
-  EXPECT_TRUE(lines_of(full, kClipOutliers).empty());
-  EXPECT_LT(error(true, cut), 0.2 * before);
-  ASSERT_EQ(lines_of(cut, kClipOutliers).size(), 1u) << cut.to_text();
-  EXPECT_NE(lines_of(cut, kClipOutliers)[0].find("the range of 'h'"), std::string::npos);
+  // Channels on axis 1, and on the last one of three.
+  constexpr const char* products = R"(graph "g" (%x: float32[1,64,2]) -> (%y) {
+  %w: float32[2,2] = const {400, 0, 0, 1}
+  %h = MatMul(%x, %w) + HardSwish()
+  %v: float32[2,2] = const {0.000001, 0, 0, 2}
+  %y = MatMul(%h, %v)
+})";
+  for (const auto& [text, dims] : {std::pair{kStretched, Dims{1, 2, 8, 8}}, {products, Dims{1, 64, 2}}}) {
+    SCOPED_TRACE(text);
+    const Graph graph = graph_of(text);
+    const TensorData x = TensorData::from<float>(dims, noise(128, 9, 1));
+    const std::vector<double> expected = result_of(graph, x);
+    const auto error = [&](bool clip, passes::Trace& trace) {
+      Graph changed = graph;
+      QuantizeOptions options;
+      if (!clip) options.leave_out(kClipOutliers);
+      options.trace = &trace;
+      EXPECT_TRUE(quantized(changed, run_on(dims), options));
+      return distance(real_result(changed, x), expected);
+    };
+    passes::Trace full, cut;
+    const double before = error(false, full);
+    EXPECT_TRUE(lines_of(full, kClipOutliers).empty());
+    EXPECT_LT(error(true, cut), 0.2 * before);
+    ASSERT_EQ(lines_of(cut, kClipOutliers).size(), 1u) << cut.to_text();
+    EXPECT_NE(lines_of(cut, kClipOutliers)[0].find("the range of 'h'"), std::string::npos);
+  }
 }
 
 TEST(Calibrate, ACutIsTheRangeOfItsTensorInEightBitsWhateverTheAlgorithm) {

@@ -15,28 +15,52 @@ namespace orknn::quantize {
 using namespace ir;
 namespace {
 
+struct Sums {
+  size_t axis = 1;
+  std::vector<double> channels;
+};
+
 // By channel of the layer's input: sum of the squared weights that read it, each times the importance of the result's channel it
-// goes to (`results`; empty = all alike). Empty where that is not all that happens to the input.
-std::vector<double> squared_weights(const Graph& graph, const Node& n, std::span<const float> results) {
+// goes to (`results`; null = all alike). Empty where that is not all that happens to the input.
+Sums squared_weights(const Graph& graph, const Node& n, const AxisImportance* results) {
   const Weights order = ops::facts_of(n).weights;
   if (order == Weights::None) return {};
   const TensorData* w = graph.constant(n.input(1));
   const Tensor& x = graph.tensor(n.input(0));
   if (!w || w->dtype() != DType::Float32 || w->dims().size() < 2 || !x.shape || x.shape->size() < 2) return {};
-  // In products of more axes the channels are the last.
-  if (order == Weights::Matrix && (w->dims().size() != 2 || x.shape->size() != 2 || n.attributes.int_or("transA", 0) != 0))
-    return {};
-  const Dim& extent = (*x.shape)[1];
+  if (order == Weights::Matrix && (w->dims().size() != 2 || n.attributes.int_or("transA", 0) != 0)) return {};
+  const size_t axis = order == Weights::Matrix ? x.shape->size() - 1 : 1;
+  const Dim& extent = (*x.shape)[axis];
   if (!extent.is_known() || extent.value() < 0) return {};
   const WeightGrid grid(n, w->dims());
-  if (grid.inputs() > extent.value() || (!results.empty() && grid.outputs() > static_cast<int64_t>(results.size()))) return {};
+  if (grid.inputs() > extent.value()) return {};
+  std::span<const float> importance;
+  if (results && results->axis == axis) importance = results->channels;
+  if (!importance.empty() && grid.outputs() > static_cast<int64_t>(importance.size())) return {};
   std::vector<double> sums(static_cast<size_t>(extent.value()), 0);
   const float* values = w->as<float>();
   sum_weights(grid, !grid.rows_are_outputs, sums, [&](int64_t at, int64_t row, int64_t column) {
     const auto result = static_cast<size_t>(grid.rows_are_outputs ? row : column);
-    return static_cast<double>(values[at]) * values[at] * (results.empty() ? 1 : results[result]);
+    return static_cast<double>(values[at]) * values[at] * (importance.empty() ? 1 : importance[result]);
   });
-  return sums;
+  return {axis, std::move(sums)};
+}
+
+// The axis of the first operand whose indices are those of `axis` of the result, where the layer only keeps or rearranges the
+// values of each.
+std::optional<size_t> axis_before(const Graph& graph, const Node& n, size_t axis) {
+  if (is_function(graph, n) && ops::facts_of(n).keeps_range) return axis;
+  if (axis == 1 && keeps_channels(graph, n)) return axis;
+  const auto x = dims_of(graph, n.input(0)), y = dims_of(graph, n.output());
+  if (!x || !y || x->empty() || axis >= y->size()) return std::nullopt;
+  if (n.op == "Transpose") {
+    const std::vector<int64_t> perm = n.attributes.ints_or("perm");
+    if (perm.size() != y->size()) return std::nullopt;
+    return static_cast<size_t>(perm[axis]);
+  }
+  // What stands in the last axis stays side by side.
+  if (ops::facts_of(n).pattern == Pattern::View && axis + 1 == y->size() && x->back() == y->back()) return x->size() - 1;
+  return std::nullopt;
 }
 
 // The network from its end to its start: what is known of a layer's result says what its inputs are worth.
@@ -55,28 +79,30 @@ class Importance {
 
  private:
   struct Seen {
-    std::vector<double> sums;
+    Sums sums;
     bool otherwise = false;  // something else reads it
   };
   Seen& at(TensorId t) { return tensors_[static_cast<size_t>(t.index)]; }
 
-  // Of the layer's result, 1 on average; empty = not known.
-  std::span<const float> of_result(const Node& n) {
-    if (n.outputs.size() != 1 || !n.output() || at(n.output()).otherwise || at(n.output()).sums.empty()) return {};
-    const std::vector<double>& sums = at(n.output()).sums;
-    const double total = std::reduce(sums.begin(), sums.end());
-    std::vector<float>& list = known_[graph_.tensor(n.output()).name];
-    for (double v : sums) list.push_back(static_cast<float>(v * static_cast<double>(sums.size()) / total));
-    return list;
+  // Of the layer's result, 1 on average; null = not known.
+  const AxisImportance* of_result(const Node& n) {
+    if (n.outputs.size() != 1 || !n.output() || at(n.output()).otherwise || at(n.output()).sums.channels.empty()) return nullptr;
+    const Sums& sums = at(n.output()).sums;
+    const double total = std::reduce(sums.channels.begin(), sums.channels.end());
+    AxisImportance& known = known_[graph_.tensor(n.output()).name];
+    known.axis = sums.axis;
+    for (double v : sums.channels)
+      known.channels.push_back(static_cast<float>(v * static_cast<double>(sums.channels.size()) / total));
+    return &known;
   }
 
   void read(const Node& n) {
-    const std::span<const float> results = of_result(n);
-    if (ops::facts_of(n).parts == Parts::Joined && n.tail.empty() && !results.empty() && joins_channels(n)) {
+    const AxisImportance* result = of_result(n);
+    if (ops::facts_of(n).parts == Parts::Joined && n.tail.empty() && result && joins_channels(n, result->axis)) {
       for (size_t first = 0; TensorId t : n.inputs) {
-        const auto extent = static_cast<size_t>((*dims_of(graph_, t))[1]);
-        const auto part = results.subspan(first, extent);
-        add(t, {part.begin(), part.end()});
+        const auto extent = static_cast<size_t>((*dims_of(graph_, t))[result->axis]);
+        const auto part = std::span(result->channels).subspan(first, extent);
+        add(t, {result->axis, {part.begin(), part.end()}});
         first += extent;
       }
       return;
@@ -84,31 +110,37 @@ class Importance {
     for (size_t i = 1; i < n.inputs.size(); ++i)
       if (n.inputs[i]) at(n.inputs[i]).otherwise = true;
     if (n.inputs.empty() || !n.inputs[0]) return;
-    if (n.tail.empty() && (keeps_channels(graph_, n) || (is_function(graph_, n) && ops::facts_of(n).keeps_range)))
-      add(n.inputs[0], {results.begin(), results.end()});
+    const auto axis = result && n.tail.empty() ? axis_before(graph_, n, result->axis) : std::nullopt;
+    if (axis)
+      add(n.inputs[0], {*axis, {result->channels.begin(), result->channels.end()}});
     else
-      add(n.inputs[0], squared_weights(graph_, n, results));
+      add(n.inputs[0], squared_weights(graph_, n, result));
   }
 
   // All operands have channels of their own, and those of the result are theirs.
-  bool joins_channels(const Node& n) const {
+  bool joins_channels(const Node& n, size_t channel_axis) const {
     const auto y = dims_of(graph_, n.output());
     if (!y || y->size() < 2) return false;
     const auto axis = normalize_axis(n.attributes.int_or("axis", 0), static_cast<int64_t>(y->size()));
-    if (!axis || *axis != 1) return false;
+    if (!axis || static_cast<size_t>(*axis) != channel_axis) return false;
     return std::ranges::all_of(n.inputs, [&](TensorId t) { return dims_of(graph_, t).has_value(); });
   }
 
   // One reader more. Readers count alike, whatever the size of their weights.
-  void add(TensorId t, const std::vector<double>& sums) {
+  void add(TensorId t, const Sums& sums) {
     Seen& read = at(t);
-    const double total = std::reduce(sums.begin(), sums.end());
-    if (!(total > 0) || !std::isfinite(total) || (!read.sums.empty() && read.sums.size() != sums.size())) {
+    const Tensor& tensor = graph_.tensor(t);
+    const double total = std::reduce(sums.channels.begin(), sums.channels.end());
+    const bool measured = sums.axis == 1 || (tensor.shape && sums.axis + 1 == tensor.shape->size());
+    const bool first = read.sums.channels.empty();
+    if (!(total > 0) || !std::isfinite(total) || !measured ||
+        (!first && (read.sums.axis != sums.axis || read.sums.channels.size() != sums.channels.size()))) {
       read.otherwise = true;
       return;
     }
-    read.sums.resize(sums.size());
-    for (size_t c = 0; c < sums.size(); ++c) read.sums[c] += sums[c] / total;
+    read.sums.axis = sums.axis;
+    read.sums.channels.resize(sums.channels.size());
+    for (size_t c = 0; c < sums.channels.size(); ++c) read.sums.channels[c] += sums.channels[c] / total;
   }
 
   const Graph& graph_;

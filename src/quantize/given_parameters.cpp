@@ -13,7 +13,6 @@
 #include "ops/support/quantization.h"
 #include "quantize/integer_graph.h"
 #include "quantize/layer_weights.h"
-#include "quantize/tails.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -67,12 +66,10 @@ std::optional<Grid> stated_grid(const Graph& g, const Node& n) {
 
 class Reader {
  public:
-  Reader(Graph& graph, const OpSet& ops, const passes::Options& options, passes::Trace* trace)
-      : graph_(graph), ops_(ops), options_(options), trace_(trace) {}
+  Reader(Graph& graph, const OpSet& ops) : graph_(graph), ops_(ops) {}
 
   Result<Plan> run() {
     ORKNN_TRY(fold_constants());
-    ORKNN_TRY(fit_tails(graph_, ops_, options_, trace_).status());
     group_integers();
     for (NodeId id : std::vector<NodeId>(graph_.order())) absorb(id);
     ORKNN_TRY(infer_shapes(graph_, ops_));
@@ -433,7 +430,6 @@ class Reader {
     if (n.op == "Identity" && grid(n.input(0)) && grid(n.output()) && *grid(n.input(0)) != *grid(n.output()))
       f.form = Form::Table;
     if (n.op == "Identity" && !grid(n.input(0)) && grid(n.output())) return f;  // a conversion that others read past: it rounds
-    if (tail_steps_taken(graph_, n, f.form) != n.tail.size()) return {Form::Float, "its fused steps have no integer form"};
     const auto stated = [&](TensorId t) { return !t || graph_.is_constant(t) || grid(t); };
     const size_t data = data_inputs(n, f.form);
     for (size_t i = 0; i < n.inputs.size(); ++i)
@@ -446,8 +442,6 @@ class Reader {
 
   Graph& graph_;
   const OpSet& ops_;
-  const passes::Options& options_;
-  passes::Trace* trace_;
   std::vector<size_t> parent_;
   std::vector<Group> groups_;
   std::vector<bool> was_integer_;
@@ -463,7 +457,7 @@ Result<std::vector<LayerDecision>> use_given_parameters(Graph& graph, const OpSe
   std::vector<LayerDecision> decisions;
   const auto read = [&](passes::Rewriter& rewriter) -> Status {
     Graph reals = rewriter.graph();
-    ORKNN_TRY_ASSIGN(plan, Reader(reals, ops, options, trace).run());
+    ORKNN_TRY_ASSIGN(plan, Reader(reals, ops).run());
     return rewriter.replace_graph(std::move(reals));
   };
   ORKNN_TRY(run_steps(

@@ -106,7 +106,7 @@ class LayerRounding {
     }
     result.rounded = round_weights(w.values, result.axis, least, format_.weights, format_.power_of_two);
     // A transposed convolution spreads its weights over results that each see a part of them.
-    if (weights_ == Weights::OutIn && result.rounded.values.dtype() == DType::Int8)
+    if (weights_ == Weights::OutIn && dtype_bytes(result.rounded.values.dtype()) == 1)
       result.shift = bias_correction(node_, w.values, result.rounded, channels_of(node_.input(0)));
     return result;
   }

@@ -29,7 +29,7 @@ Result<std::array<TensorStatistics, 3>> measure_parts(const Graph& graph, const 
     const std::string& name = graph.tensor(t).name;
     if (graph.is_constant(t)) continue;
     const auto known = importance.find(name);
-    const Statistics none(detail.histograms, known == importance.end() ? std::vector<float>{} : known->second);
+    const Statistics none(detail.histograms, known == importance.end() ? AxisImportance{} : known->second);
     tensors.try_emplace(name, TensorParts{none, {none, none}, carried_out[i] != 0});
   }
   ORKNN_TRY(run(graph, samples, [&](std::string_view name, const TensorView& value) {

@@ -8,7 +8,7 @@ namespace {
 
 Range with_zero(double low, double high) { return {std::min(low, 0.0), std::max(high, 0.0)}; }
 
-// How far the centre of a bin lies outside of the range, 0 within.
+// How far the centre of a bin is outside the range, 0 within.
 double distance(const Histogram& h, size_t bin, const Range& r) {
   const double centre = h.lower_edge() + (static_cast<double>(bin) + 0.5) * h.bin_width();
   return centre < r.low ? r.low - centre : centre > r.high ? centre - r.high : 0;

@@ -31,7 +31,7 @@ TEST(Ranges, OutliersAreCutOnlyWhereThatPays) {
 Statistics with_large_channel(float importance, float size = 100) {
   std::vector<float> list(8, (8 - importance) / 7);
   list[0] = importance;
-  Statistics s(false, list);
+  Statistics s(false, {1, list});
   for (unsigned i = 1; i <= 4; ++i) {
     std::vector<float> values = noise(8 * 2000, i, 1);
     for (size_t k = 0; k < 2000; ++k) values[k] *= size;

@@ -95,6 +95,26 @@ std::vector<MeasuredRow> measure_rows(std::span<const float> values, size_t row)
                                     });
   return rows;
 }
+
+// What each index of the last axis holds, which has `extent` of them.
+std::vector<MeasuredRow> measure_columns(std::span<const float> values, size_t extent) {
+  std::vector<MeasuredRow> columns(extent);
+  ThreadPool::shared().parallel_for(static_cast<int64_t>(extent), 64, [&](int64_t begin, int64_t end) {
+    for (size_t row = 0; row < values.size(); row += extent)
+      for (auto c = static_cast<size_t>(begin); c < static_cast<size_t>(end); ++c)
+        if (const float v = values[row + c]; std::isfinite(v)) columns[c].merge({v, v, v, static_cast<double>(v) * v, 1});
+  });
+  return columns;
+}
+
+void merge(ChannelStatistics& c, const MeasuredRow& measured) {
+  if (measured.count == 0) return;
+  c.min = c.count == 0 ? measured.min : std::min(c.min, measured.min);
+  c.max = c.count == 0 ? measured.max : std::max(c.max, measured.max);
+  c.sum += measured.sum;
+  c.squares += measured.squares;
+  c.count += measured.count;
+}
 }  // namespace
 
 void Statistics::add(const ir::TensorView& value) { add(value, {this}); }
@@ -108,7 +128,11 @@ void Statistics::add(const ir::TensorView& value, std::initializer_list<Statisti
     for (size_t i = 2; i < value.dims.size(); ++i) row *= static_cast<size_t>(value.dims[i]);
   }
   const std::vector<MeasuredRow> rows = measure_rows(values, row);
-  for (Statistics* s : all) s->add_rows(values, channels, row, rows);
+  std::vector<MeasuredRow> columns;
+  if (std::ranges::any_of(all, &Statistics::weighs_columns) && value.rank() >= 2 && value.dims.back() >= 1 &&
+      value.dims.back() <= kMaxChannels && !values.empty())
+    columns = measure_columns(values, static_cast<size_t>(value.dims.back()));
+  for (Statistics* s : all) s->add_rows(values, channels, row, rows, columns);
 }
 
 void Statistics::add_features(const ir::TensorView& value) {
@@ -137,22 +161,25 @@ void Statistics::add_features(const ir::TensorView& value) {
   }
 }
 
-void Statistics::add(std::span<const float> values) { add_rows(values, 0, values.size(), measure_rows(values, values.size())); }
+void Statistics::add(std::span<const float> values) {
+  add_rows(values, 0, values.size(), measure_rows(values, values.size()), {});
+}
 
-void Statistics::add_rows(std::span<const float> values, size_t channels, size_t row, std::span<const MeasuredRow> rows) {
-  if (added_ == 0) channels_.resize(channels);
+void Statistics::add_rows(std::span<const float> values, size_t channels, size_t row, std::span<const MeasuredRow> rows,
+                          std::span<const MeasuredRow> columns) {
+  if (!weighs_columns()) columns = {};
+  if (added_ == 0) {
+    channels_.resize(channels);
+    columns_.resize(columns.size());
+  }
   if (channels_.size() != channels) channels_.clear();
+  if (columns_.size() != columns.size()) columns_.clear();
+  for (size_t i = 0; i < columns_.size(); ++i) merge(columns_[i], columns[i]);
   MeasuredRow all;
   for (size_t i = 0; i < rows.size(); ++i) {
     const MeasuredRow& measured = rows[i];
     all.merge(measured);
-    if (channels_.empty() || measured.count == 0) continue;
-    ChannelStatistics& c = channels_[i % channels];
-    c.min = c.count == 0 ? measured.min : std::min(c.min, measured.min);
-    c.max = c.count == 0 ? measured.max : std::max(c.max, measured.max);
-    c.sum += measured.sum;
-    c.squares += measured.squares;
-    c.count += measured.count;
+    if (!channels_.empty()) merge(channels_[i % channels], measured);
   }
   const int64_t missing = static_cast<int64_t>(values.size()) - all.count;
   if (missing > 0 && first_not_finite_ < 0) first_not_finite_ = added_;
@@ -175,39 +202,49 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
   }
   count_ += all.count;
   // In a fixed number of parts: sums do not depend on the number of threads.
-  const auto count = [&](Histogram& to, auto weight_of_row) {
+  const auto count = [&](Histogram& to, size_t length, auto add_row) {
     constexpr size_t kParts = 8;
     to.cover(min_, max_);
     std::vector<Histogram> parts(kParts, to.without_counts());
+    const size_t lines = values.size() / length;
     ThreadPool::shared().parallel_for(kParts, 1, [&](int64_t begin, int64_t end) {
       for (auto p = static_cast<size_t>(begin); p < static_cast<size_t>(end); ++p)
-        for (size_t i = p * rows.size() / kParts; i < (p + 1) * rows.size() / kParts; ++i)
-          parts[p].add(values.subspan(i * row, row), weight_of_row(i));
+        for (size_t i = p * lines / kParts; i < (p + 1) * lines / kParts; ++i)
+          add_row(parts[p], values.subspan(i * length, length), i);
     });
     for (const Histogram& part : parts) to.add(part);
   };
-  if (counts_values_) count(histogram_, [](size_t) { return 1.0; });
-  if (channels_.size() != channel_importance_.size()) forget_importance();
+  if (counts_values_) count(histogram_, row, [](Histogram& to, std::span<const float> line, size_t) { to.add(line, 1.0); });
+  const std::span<const float> weights = importance_.channels;
+  if (weighed_channels().size() != weights.size()) forget_importance();
   // Asked of samples 1, 2, 4, 8, ...: the first may be blank, and asking costs as much as a row of values per channel.
   if (!counts_weighted_ && std::has_single_bit(static_cast<uint64_t>(added_))) counts_weighted_ = looks_stretched();
-  if (counts_weighted_)
-    count(weighted_histogram_, [&](size_t i) { return static_cast<double>(channel_importance_[i % channels]); });
+  if (!counts_weighted_) return;
+  if (weighs_columns())
+    count(weighted_histogram_, weights.size(),
+          [&](Histogram& to, std::span<const float> line, size_t) { to.add(line, weights); });
+  else
+    count(weighted_histogram_, row, [&](Histogram& to, std::span<const float> line, size_t i) {
+      to.add(line, static_cast<double>(weights[i % channels]));
+    });
 }
 
 // A guess from the moments of the channels whether a smaller range would pay (cut_outliers() in ranges.h); taken to be like
 // Laplace's, a channel of mean square m loses m / 2 * exp(-sqrt(2 / m) * limit) to a limit.
 bool Statistics::looks_stretched() const {
-  if (channel_importance_.empty()) return false;
+  const std::span<const ChannelStatistics> channels = weighed_channels();
+  const std::span<const float> importance = importance_.channels;
+  if (importance.empty()) return false;
   const double reach = std::max(std::abs(max_), std::abs(min_)), step = (std::max(max_, 0.f) - std::min(min_, 0.f)) / 255.0;
   const double before = weighted_rounding_error(step);
   constexpr double kWorthCounting = 0.15;
   for (double part = 0.5; part > 0.01; part /= 2) {
     double error = weighted_rounding_error(part * step);
-    for (size_t c = 0; c < channels_.size(); ++c) {
-      const ChannelStatistics& own = channels_[c];
+    for (size_t c = 0; c < channels.size(); ++c) {
+      const ChannelStatistics& own = channels[c];
       const double square = own.mean_square(), limit = part * reach;
       if (square > 0 && std::max(std::abs(own.min), std::abs(own.max)) > limit)
-        error += channel_importance_[c] * static_cast<double>(own.count) * square / 2 * std::exp(-std::sqrt(2 / square) * limit);
+        error += importance[c] * static_cast<double>(own.count) * square / 2 * std::exp(-std::sqrt(2 / square) * limit);
     }
     if (error < before * kWorthCounting) return true;
   }
@@ -215,15 +252,17 @@ bool Statistics::looks_stretched() const {
 }
 
 double Statistics::weighted_rounding_error(double step) const {
+  const std::span<const ChannelStatistics> channels = weighed_channels();
   double error = 0;
-  for (size_t c = 0; c < channels_.size() && c < channel_importance_.size(); ++c)
+  for (size_t c = 0; c < channels.size() && c < importance_.channels.size(); ++c)
     error +=
-        channel_importance_[c] * static_cast<double>(channels_[c].count) * std::min(step * step / 12, channels_[c].mean_square());
+        importance_.channels[c] * static_cast<double>(channels[c].count) * std::min(step * step / 12, channels[c].mean_square());
   return error;
 }
 
 void Statistics::forget_importance() {
-  channel_importance_.clear();
+  importance_ = {};
+  columns_.clear();
   weighted_histogram_.clear();
   counts_weighted_ = false;
 }
@@ -277,13 +316,21 @@ void Histogram::add(const Histogram& other) {
   for (size_t i = 0; i < bins_.size(); ++i) bins_[i] += other.bins_[i];
 }
 
+size_t Histogram::bin_of(float value, double per_width) const {
+  const auto bin = static_cast<int64_t>((value - lower_) * per_width);
+  return static_cast<size_t>(std::clamp<int64_t>(bin, 0, static_cast<int64_t>(kBins) - 1));
+}
+
 void Histogram::add(std::span<const float> values, double weight) {
   const double per_width = 1 / width_;
-  for (float v : values) {
-    if (!std::isfinite(v)) continue;
-    const auto bin = static_cast<int64_t>((v - lower_) * per_width);
-    bins_[static_cast<size_t>(std::clamp<int64_t>(bin, 0, static_cast<int64_t>(kBins) - 1))] += weight;
-  }
+  for (float v : values)
+    if (std::isfinite(v)) bins_[bin_of(v, per_width)] += weight;
+}
+
+void Histogram::add(std::span<const float> values, std::span<const float> weights) {
+  const double per_width = 1 / width_;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (std::isfinite(values[i])) bins_[bin_of(values[i], per_width)] += weights[i % weights.size()];
 }
 
 }  // namespace orknn::quantize

@@ -30,6 +30,8 @@ class Histogram {
   void cover(double low, double high);
   // Values that are not finite are left out; each of the others, which cover() has to know of, counts `weight`.
   void add(std::span<const float> values, double weight);
+  // Value i counts weights[i % weights.size()].
+  void add(std::span<const float> values, std::span<const float> weights);
   // Counts of a histogram with the same bins.
   void add(const Histogram& other);
   Histogram without_counts() const;
@@ -42,18 +44,29 @@ class Histogram {
   double bin_width() const { return width_; }
 
  private:
+  size_t bin_of(float value, double per_width) const;
+
   double lower_ = 0, width_ = 0;
   std::vector<double> bins_;
+};
+
+// How much the layers after a tensor make of an error in each of its channels: 1 on average. They lie along `axis`, which is 1 or
+// the last one.
+struct AxisImportance {
+  size_t axis = 1;
+  std::vector<float> channels;
+
+  bool operator==(const AxisImportance&) const = default;
 };
 
 struct MeasuredRow;  // what one channel of one sample holds
 
 class Statistics {
  public:
-  // Extremes and moments only, when no algorithm asks for the histogram: it costs more than the rest. `channel_importance` as in
-  // channel_importance.h, for the weighted histogram.
-  explicit Statistics(bool histogram = true, std::vector<float> channel_importance = {})
-      : counts_values_(histogram), channel_importance_(std::move(channel_importance)) {}
+  // Extremes and moments only, when no algorithm asks for the histogram: it costs more than the rest. `importance` for the
+  // weighted histogram.
+  explicit Statistics(bool histogram = true, AxisImportance importance = {})
+      : counts_values_(histogram), importance_(std::move(importance)) {}
 
   // Adds the values of one sample. Values that are not finite are counted and otherwise left out. Tensors of two or more axes
   // have their channels on axis 1.
@@ -95,23 +108,28 @@ class Statistics {
   // Values count as much as their channels are important; begins with the first sample that shows channels which stretch the
   // range although the layers after it hardly read them, empty without one.
   const Histogram& weighted_histogram() const { return weighted_histogram_; }
-  std::span<const float> channel_importance() const { return channel_importance_; }
+  const AxisImportance& importance() const { return importance_; }
   // The layers after it have changed: nothing is known of their importance any more.
   void forget_importance();
   // Squared error of all values, weighted, that are rounded to multiples of `step`: at most the values themselves get lost.
   double weighted_rounding_error(double step) const;
 
  private:
-  // `rows`: what was measured of each row of `row` values.
-  void add_rows(std::span<const float> values, size_t channels, size_t row, std::span<const MeasuredRow> rows);
+  // `rows`: what was measured of each row of `row` values; `columns`: of each index of the last axis, where importance asks for
+  // it.
+  void add_rows(std::span<const float> values, size_t channels, size_t row, std::span<const MeasuredRow> rows,
+                std::span<const MeasuredRow> columns);
   bool looks_stretched() const;
+  bool weighs_columns() const { return importance_.axis != 1; }
+  // The channels that importance speaks of.
+  std::span<const ChannelStatistics> weighed_channels() const { return weighs_columns() ? columns_ : channels_; }
 
   bool counts_values_ = true, counts_weighted_ = false;
-  std::vector<float> channel_importance_;
+  AxisImportance importance_;
   int64_t count_ = 0, not_finite_ = 0, first_not_finite_ = -1, constant_samples_ = 0, first_constant_ = -1, added_ = 0;
   bool varies_ = false;
   float min_ = 0, max_ = 0, moving_min_ = 0, moving_max_ = 0;
-  std::vector<ChannelStatistics> channels_;
+  std::vector<ChannelStatistics> channels_, columns_;
   std::vector<Features> features_;
   Histogram histogram_, weighted_histogram_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 namespace orknn::toolkit {
@@ -236,6 +237,17 @@ std::string step_table(const std::vector<StepGain>& gains) {
     text += fmt::format("{:<20} {:>10.6f} {:>10}  {}\n", g.step, g.with,
                         fmt::format("{}{:.6f}", g.at_least ? ">" : "", g.without), g.kept ? "kept" : "left out");
   return text;
+}
+
+nlohmann::ordered_json to_json(const std::vector<StepGain>& gains) {
+  auto steps = nlohmann::ordered_json::array();
+  for (const StepGain& g : gains)
+    steps.push_back({{"step", g.step},
+                     {"loss_with", g.with},
+                     {"loss_without", g.without},
+                     {"without_at_least", g.at_least},
+                     {"kept", g.kept}});
+  return steps;
 }
 
 }  // namespace orknn::toolkit

@@ -2,6 +2,8 @@
 // back from calibration.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "quantize/weight_only.h"
 #include "toolkit/trials.h"
 
@@ -26,7 +28,8 @@ struct WeightStepChoice {
 Result<WeightStepChoice> choose_weight_steps(const BuildOptions& options, const Stage& stage, quantize::WeightOnlyOptions choices,
                                              const Samples& samples, size_t trial_samples);
 
-// A line per step for people.
+// A line per step for people, and the same for programs.
 std::string step_table(const std::vector<StepGain>& gains);
+nlohmann::ordered_json to_json(const std::vector<StepGain>& gains);
 
 }  // namespace orknn::toolkit

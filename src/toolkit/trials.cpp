@@ -70,10 +70,18 @@ quantize::RunSamples recording(const Graph& graph, const Samples& samples, Golde
 }  // namespace
 
 bool surely_loses_less(const Losses& a, const Losses& b, size_t i) {
-  std::vector<double> gains = b.by_sample[i];
-  for (size_t k = 0; k < gains.size(); ++k) gains[k] -= a.by_sample[i][k];
-  const double gain = mean_of(gains);
-  return gain > 0 && (gains.size() < 2 || gain >= 2 * standard_error(gains));
+  constexpr double kMuchLess = 0.75;
+  constexpr double kNoLoss = 1e-6;  // float32 shows no smaller one
+  const std::vector<double>&less = a.by_sample[i], &more = b.by_sample[i];
+  if (mean_of(less) >= mean_of(more)) return false;
+  std::vector<double> gains, factors;
+  for (size_t k = 0; k < less.size(); ++k) {
+    gains.push_back(more[k] - less[k]);
+    factors.push_back(std::log((more[k] + kNoLoss) / (less[k] + kNoLoss)));
+  }
+  const auto sure = [](const std::vector<double>& list) { return list.size() < 2 || mean_of(list) >= 2 * standard_error(list); };
+  // A few samples that lose far more than all others make gains vary, but not by how much of its loss each sample gains.
+  return sure(gains) || (mean_of(less) <= kMuchLess * mean_of(more) && sure(factors));
 }
 
 double Losses::worst_mean() const { return largest(mean); }

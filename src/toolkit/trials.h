@@ -55,7 +55,8 @@ struct Losses {
   double worst_expected() const;
 };
 // Whether output `i` loses less in `a` than in `b` by more than chance: on average over the samples by twice the standard error
-// at least. Both were measured to the end.
+// at least, or by a quarter, with the same certainty about the part of its loss that a sample gains. Both were measured to the
+// end.
 bool surely_loses_less(const Losses& a, const Losses& b, size_t i);
 
 // What the float network makes of the samples.

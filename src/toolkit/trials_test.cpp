@@ -15,5 +15,19 @@ TEST(Trials, ExpectsWhatHeldBackSamplesLose) {
   EXPECT_NEAR(losses.worst_expected(), 0.01, 1e-12);
 }
 
+// One sample loses more than all others together: what it gains says little, that all of them gain a lot.
+TEST(Trials, GainsOfUnequalSamplesCount) {
+  Losses before, after, mixed;
+  before.by_sample = {{0.2, 0.004, 0.005, 0.006, 0.003, 0.004, 0.005, 0.006}};
+  after.by_sample = {{0.07, 0.002, 0.002, 0.004, 0.001, 0.002, 0.003, 0.003}};
+  mixed.by_sample = {{0.07, 0.005, 0.004, 0.009, 0.002, 0.006, 0.004, 0.007}};
+  EXPECT_TRUE(surely_loses_less(after, before, 0));
+  EXPECT_FALSE(surely_loses_less(before, after, 0));
+  EXPECT_FALSE(surely_loses_less(mixed, before, 0)) << "a gain of one sample alone";
+  Losses little = before;
+  for (double& loss : little.by_sample[0]) loss *= loss > 0.1 ? 0.8 : 0.9;
+  EXPECT_FALSE(surely_loses_less(little, before, 0)) << "each gains, but none much";
+}
+
 }  // namespace
 }  // namespace orknn::toolkit
