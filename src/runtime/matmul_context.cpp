@@ -127,30 +127,30 @@ Status MatmulContext::bind_right(const Payload& memory) {
   right_is_stale_ = false;
   bound_right_ =
       right_is_native() ? Binding{memory.data, memory.keeper} : copied_binding(memory, plan_.attributes(*shape_).B.size);
-  if (right_is_native()) right_checksum_ = right_checksum(pool());
+  if (right_is_native()) right_fingerprint_ = right_fingerprint(pool());
   return {};
 }
 
 // Parts are checked on all threads; the number of parts does not depend on theirs.
-uint64_t MatmulContext::right_checksum(ThreadPool& pool) const {
+uint64_t MatmulContext::right_fingerprint(ThreadPool& pool) const {
   constexpr size_t kPart = 256 << 10;
   const size_t bytes = plan_.attributes(*shape_).B.size, parts = (bytes + kPart - 1) / kPart;
   std::vector<uint64_t> sums(parts);
   pool.parallel_for(static_cast<int64_t>(parts), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      sums[i] = checksum64({bound_right_.data + i * kPart, std::min(kPart, bytes - i * kPart)});
+      sums[i] = sim::fingerprint({bound_right_.data + i * kPart, std::min(kPart, bytes - i * kPart)});
   });
-  return checksum64(std::as_bytes(std::span(sums)));
+  return sim::fingerprint(std::as_bytes(std::span(sums)));
 }
 
 // Packs the right operand again where what was packed is no longer what it holds.
 Status MatmulContext::refresh_right(ThreadPool& pool) {
-  const uint64_t checksum = right_is_native() ? right_checksum(pool) : 0;
-  if (!right_is_stale_ && (!right_is_native() || checksum == right_checksum_)) return {};
+  const uint64_t fingerprint = right_is_native() ? right_fingerprint(pool) : 0;
+  if (!right_is_stale_ && (!right_is_native() || fingerprint == right_fingerprint_)) return {};
   const std::byte* data = right_is_native() ? bound_right_.data : right_copy_.data();
   if (Status s = product_->pack_right(data, plan_.right(*shape_), scaling_, pool); !s) return s;
   right_is_stale_ = false;
-  right_checksum_ = checksum;
+  right_fingerprint_ = fingerprint;
   return {};
 }
 
@@ -178,7 +178,7 @@ Status MatmulContext::check_zero_points(char name, std::span<const int32_t> zero
           .found(std::to_string(zero))
           .hint(name == 'B' ? "choose an asymmetric B_quant_type" : "choose AC_quant_type RKNN_QUANT_TYPE_PER_LAYER_ASYM");
     if (!none && (zero < dtype_min(type) || zero > static_cast<int64_t>(dtype_max(type))))
-      return invalid_argument(std::string("zero point of ") + name + " lies outside of " + std::string(dtype_name(type)))
+      return invalid_argument(std::string("zero point of ") + name + " is outside " + std::string(dtype_name(type)))
           .found(std::to_string(zero));
   }
   return {};

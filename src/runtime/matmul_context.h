@@ -64,7 +64,7 @@ class MatmulContext : public HandleObject {
   std::vector<double> factors(const rknn_matmul_shape& shape) const;
   Status bind_right(const Payload& memory);
   Status refresh_right(ThreadPool& pool);
-  uint64_t right_checksum(ThreadPool& pool) const;
+  uint64_t right_fingerprint(ThreadPool& pool) const;
 
   const MatmulPlan plan_;
   const bool is_dynamic_;
@@ -74,7 +74,7 @@ class MatmulContext : public HandleObject {
   Quantization left_, right_, result_;
   Binding bound_left_, bound_right_, bound_result_;
   std::vector<std::byte> right_copy_;  // of a plain right operand that is packed again when its quantization changes
-  uint64_t right_checksum_ = 0;        // of the native right operand that is packed
+  uint64_t right_fingerprint_ = 0;     // of the native right operand that is packed
   bool right_is_stale_ = false;        // packed with another quantization
   std::unique_ptr<sim::MatrixProduct> product_;
   sim::ProductScaling scaling_;

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/files.h"
+
 namespace orknn::runtime {
 namespace {
 using namespace ir;
@@ -33,6 +35,7 @@ Status share_weights(const format::Model& donor, format::Model& model) {
       for (auto it = begin; it != end; ++it)
         if (std::memcmp(it->second->data(), t.data(), t.bytes()) == 0) {
           ++shared;
+          release_mapped_pages({static_cast<const std::byte*>(t.data()), t.bytes()});  // read for the comparison
           p.graph.tensor(id).constant = *it->second;
           return;
         }

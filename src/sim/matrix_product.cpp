@@ -14,8 +14,9 @@ using namespace kernels;
 
 // Differences of bytes and their zero points are below 256: sums of so many products fit 32 bits.
 constexpr int64_t kExactDepth = 32768;
-constexpr int64_t kRightBlock = 600 << 10;  // bytes of the right operand that stay in the second-level cache
-constexpr int64_t kFloatDepth = 1536;       // depth of one pass of floats
+constexpr int64_t kRightBlock = 600 << 10;   // bytes of the right operand that stay in the second-level cache
+constexpr int64_t kStreamedBytes = 2 << 20;  // of a result that is written past the caches
+constexpr int64_t kFloatDepth = 1536;        // depth of one pass of floats
 // A strip: so many panels of the left operand with one tile of the right one. Panels and tiles of both kinds have one size.
 constexpr int64_t kStripPanels = 4, kStripRows = kStripPanels * kIntRows, kStripSums = kStripRows * kIntColumns;
 static_assert(kIntRows == kPanelRows && kIntColumns == kPanelColumns);
@@ -67,6 +68,19 @@ void gather_row(const uint8_t* data, DType type, const RowLayout& layout, int64_
   }
 }
 
+// Asks early for the lines of some rows and columns, which come from far away. Rows of whole blocks follow each other.
+void prefetch_rows(const void* data, const RowLayout& layout, int64_t bytes, int64_t row, int64_t rows, int64_t column,
+                   int64_t columns) {
+  for (int64_t c = 0; c < columns;) {
+    const int64_t run = std::min(columns - c, layout.block - (column + c) % layout.block);
+    const auto* at = static_cast<const std::byte*>(data) + layout.place(row, column + c) * bytes;
+    const int64_t joined = run == layout.block ? rows : 1;
+    for (int64_t r = 0; r < rows; r += joined, at += layout.block * bytes)
+      for (int64_t i = 0; i < joined * run * bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
+    c += run;
+  }
+}
+
 // A strip of results [rows][kIntColumns] to where the layout has them. Blocks are outermost: their rows are neighbours.
 template <class T>
 void store_strip(const T* values, int64_t row, int64_t rows, int64_t column, int64_t columns, const RowLayout& layout,
@@ -104,17 +118,8 @@ struct ResultWriter {
   const ProductScaling& scaling;
   const std::vector<float>& factors;  // of float results; empty = 1
 
-  // Asks for the lines of a strip early: results are written once, and are far away.
   void prefetch(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-    const auto bytes = static_cast<int64_t>(dtype_bytes(type));
-    for (int64_t c = 0; c < columns;) {
-      const int64_t run = std::min(columns - c, layout.block - (column + c) % layout.block);
-      const auto* to = static_cast<const std::byte*>(result) + layout.place(row, column + c) * bytes;
-      const int64_t joined = run == layout.block ? rows : 1;  // rows of whole blocks follow each other
-      for (int64_t r = 0; r < rows; r += joined, to += layout.block * bytes)
-        for (int64_t i = 0; i < joined * run * bytes; i += 64) __builtin_prefetch(to + i, 1, 2);
-      c += run;
-    }
+    prefetch_rows(result, layout, static_cast<int64_t>(dtype_bytes(type)), row, rows, column, columns);
   }
 
   // Part of a strip of sums: int32, int64 or float.
@@ -167,6 +172,10 @@ struct ResultWriter {
   }
 };
 }  // namespace
+
+uint64_t fingerprint(std::span<const std::byte> bytes) {
+  return int_forms(current_isa()).fingerprint(bytes.data(), static_cast<int64_t>(bytes.size()));
+}
 
 bool MatrixProduct::Buffer::reserve(size_t wanted) {
   if (wanted <= bytes) return true;
@@ -233,6 +242,8 @@ Status MatrixProduct::pack_left_ints(const uint8_t* data, const RowLayout& layou
     p.rows = std::min(layout.rows - row, kIntRows);
     p.pitch = pitch;
     const uint8_t* x = data + layout.place(row, 0);
+    if (in_place && row + kIntRows < layout.rows)
+      prefetch_rows(data, layout, 1, row + kIntRows, std::min(layout.rows - row - kIntRows, kIntRows), 0, depth_);
     p.row_stride = layout.block;
     if (!in_place) {
       auto* lines = scratch_.as<int8_t>() + worker * kIntRows * line_bytes;
@@ -350,11 +361,10 @@ Status MatrixProduct::run(const ProductScaling& scaling, void* result, DType typ
                            pieces_.size() == 1 && rows_ > 1 && (layout.block == columns_ || layout.block == 4);
   const bool direct = has_float_sums() && type == DType::Float32 && factors_.empty() && layout.block == columns_;
   const int64_t tiles = divide_up(columns_, kIntColumns), panels = divide_up(rows_, kIntRows);
-  // Results are written where others were before: in plain rows one panel meets all tiles before the next one does, in fours of
-  // columns a tile meets many panels.
-  const bool by_rows = !has_float_sums() && layout.block == columns_;
+  // Results that are stored in plain rows are written where others were before: one panel meets all tiles before the next does.
+  const bool by_rows = !has_float_sums() && !ints_direct && layout.block == columns_;
   const int64_t strip_panels = by_rows       ? 1
-                               : ints_direct ? 4 * kStripPanels
+                               : ints_direct ? 8 * kStripPanels
                                              : kStripPanels,
                 strip_rows = strip_panels * kIntRows, strips = divide_up(panels, strip_panels);
   // Some tiles of the right operand stay in the cache while strips pass.
@@ -365,17 +375,12 @@ Status MatrixProduct::run(const ProductScaling& scaling, void* result, DType typ
     const int64_t first_tile = job / strips * block, row = job % strips * strip_rows, rows = std::min(strip_rows, rows_ - row);
     for (int64_t tile = first_tile; tile < std::min(first_tile + block, tiles); ++tile) {
       const int64_t column = tile * kIntColumns, columns = std::min(kIntColumns, columns_ - column);
-      if (!by_rows) writer.prefetch(row, rows, column, columns);
+      const bool ints_directly = ints_direct && rows % kIntRows == 0 && columns % 16 == 0;
+      if (!by_rows && !ints_directly) writer.prefetch(row, rows, column, columns);
       if (direct)
         sum_floats(row, rows, tile, static_cast<float*>(result) + layout.place(row, column), columns_);
-      else if (ints_direct && rows % kIntRows == 0 && columns % 16 == 0)
-        for (int64_t r = row; r < row + rows; r += kIntRows) {
-          IntTile t;
-          t.sums = static_cast<int32_t*>(result) + layout.place(r, column);
-          t.row_stride = layout.block;
-          if (layout.block == 4) t.quad_stride = 4 * rows_;
-          sum_tile(scaling, r / kIntRows, tile, pieces_[0], t);
-        }
+      else if (ints_directly)
+        sum_ints(row, rows, tile, static_cast<int32_t*>(result) + layout.place(row, column), layout.block);
       else
         for (int64_t r = row; r < row + rows; r += kStripRows) {
           const int64_t some = std::min(kStripRows, row + rows - r);
@@ -428,7 +433,7 @@ void MatrixProduct::sum_left(ThreadPool& pool) {
 }
 
 // A piece of a panel with what `t` says of the right operand.
-void MatrixProduct::multiply(int64_t panel, const Piece& piece, IntTile t) const {
+void MatrixProduct::multiply(int64_t panel, const Piece& piece, IntTile& t) const {
   const IntForms& f = int_forms(isa_);
   const int64_t pitch = rows_ == 1 ? 1 : kIntRows;
   t.dot = words_ ? Dot::Words : Dot::BytesAUnsigned;
@@ -442,7 +447,7 @@ void MatrixProduct::multiply(int64_t panel, const Piece& piece, IntTile t) const
 }
 
 // Sums of a tile over one piece, zero points settled, to where `t` has them.
-void MatrixProduct::sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece, IntTile t) const {
+void MatrixProduct::sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece, IntTile& t) const {
   const int64_t first = tile * kIntColumns, which = &piece - pieces_.data();
   t.b = reinterpret_cast<const std::byte*>(right_.as<int32_t>() + (tile * dwords_ + piece.dword) * kIntColumns);
   t.columns = std::min(kIntColumns, columns_ - first);
@@ -500,6 +505,27 @@ void MatrixProduct::sum_pieces(const ProductScaling& scaling, int64_t row, int64
       for (int64_t r = 0; r < std::min(kIntRows, rows - panel); ++r)
         for (int64_t c = 0; c < columns; ++c) add(piece, (panel + r) * kIntColumns + c, first + c, sums[r * kIntColumns + c]);
     }
+}
+
+// The sums of some whole panels with a tile, one piece deep and without zero points of the right operand, as results. One call: a
+// tile of eight rows takes so little time that what is done between two of them counts.
+void MatrixProduct::sum_ints(int64_t row, int64_t rows, int64_t tile, int32_t* sums, int64_t row_stride) const {
+  IntTile t;
+  t.dot = words_ ? Dot::Words : Dot::BytesAUnsigned;
+  t.a = left_.as<int32_t>() + row * dwords_;
+  t.b = reinterpret_cast<const std::byte*>(right_.as<int32_t>() + tile * dwords_ * kIntColumns);
+  t.depth = dwords_;
+  t.rows = rows;
+  t.panel_step = kIntRows * dwords_;
+  t.columns = std::min(kIntColumns, columns_ - tile * kIntColumns);
+  t.start = terms_.data() + tile * kIntColumns;
+  t.row_stride = row_stride;
+  if (row_stride == 4) t.quad_stride = 4 * rows_;
+  t.sums = sums;
+  // Results that no second-level cache holds push out what the next tiles need.
+  t.streams = rows_ * columns_ * 4 >= kStreamedBytes && columns_ % 16 == 0 && rows_ % 4 == 0 &&
+              reinterpret_cast<uintptr_t>(sums) % 64 == 0;
+  int_forms(isa_).tile(t);
 }
 
 void MatrixProduct::sum_floats(int64_t row, int64_t rows, int64_t tile, float* sums, int64_t stride) const {

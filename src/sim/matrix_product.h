@@ -3,6 +3,7 @@
 // threads.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/dtype.h"
@@ -27,6 +28,9 @@ struct ProductScaling {
   std::vector<double> factor;       // per column; empty = 1
   int32_t result_zero = 0;
 };
+
+// Tells within this process whether bytes have changed. Forms of cores have different ones: not for files.
+uint64_t fingerprint(std::span<const std::byte> bytes);
 
 class MatrixProduct {
  public:
@@ -70,12 +74,14 @@ class MatrixProduct {
   uint32_t left_offset() const;  // of packed elements
   int64_t terms_pitch() const;
   void sum_left(ThreadPool& pool);
-  void multiply(int64_t panel, const Piece& piece, kernels::IntTile tile) const;
-  void sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece, kernels::IntTile to) const;
+  // These fill the rest of `to`, which says where sums go.
+  void multiply(int64_t panel, const Piece& piece, kernels::IntTile& to) const;
+  void sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece, kernels::IntTile& to) const;
   template <class Finish>
   void sum_strip(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile, const Finish& finish) const;
   template <class Add>
   void sum_pieces(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile, const Add& add) const;
+  void sum_ints(int64_t row, int64_t rows, int64_t tile, int32_t* sums, int64_t row_stride) const;
   void sum_floats(int64_t row, int64_t rows, int64_t tile, float* sums, int64_t stride) const;
 
   const DType left_type_, right_type_;

@@ -118,7 +118,7 @@ TEST(MatrixProduct, IsThatOfPlainLoops) {
 TEST(MatrixProduct, SumsAreResults) {
   std::mt19937 random(11);
   ThreadPool pool(2);
-  for (int64_t rows : {2, 32, 40, 45})
+  for (int64_t rows : {2, 32, 40, 45, 144, 520})
     for (int64_t columns : {16, 48, 96, 116})
       for (int64_t left_block : {16, 70})
         for (int64_t result_block : {int64_t{4}, columns}) {
@@ -149,6 +149,50 @@ TEST(MatrixProduct, SumsAreResults) {
             }
           for (size_t i = static_cast<size_t>(result.elements()); i < y.size(); ++i) ASSERT_EQ(y[i], kUntouched);
         }
+}
+
+// A result that is too large for caches, at places that allow streaming and at others.
+TEST(MatrixProduct, LargeResults) {
+  std::mt19937 random(12);
+  ThreadPool pool(2);
+  constexpr int64_t kRows = 1024, kColumns = 528, kDepth = 8;
+  std::vector<int8_t> a(kRows * kDepth), b(kDepth * kColumns);
+  for (int8_t& v : a) v = static_cast<int8_t>(random() % 256);
+  for (int8_t& v : b) v = static_cast<int8_t>(random() % 256);
+  MatrixProduct product(DType::Int8, DType::Int8, kDepth, kColumns, kDepth);
+  ASSERT_TRUE(product.pack_left(a.data(), {kRows, kDepth, kDepth}, pool));
+  ASSERT_TRUE(product.pack_right(b.data(), {.depth = kDepth, .columns = kColumns}, {}, pool));
+  const AlignedPtr<int32_t> memory(static_cast<int32_t*>(allocate_aligned((kRows * kColumns + 16) * 4)));
+  for (const int64_t block : {int64_t{4}, kColumns})
+    for (const int64_t offset : {0, 4}) {
+      int32_t* y = memory.get() + offset;
+      const RowLayout layout{kRows, kColumns, block};
+      ASSERT_TRUE(product.run({}, y, DType::Int32, layout, pool));
+      for (int64_t r = 0; r < kRows; ++r)
+        for (int64_t n = 0; n < kColumns; ++n) {
+          int32_t sum = 0;
+          for (int64_t k = 0; k < kDepth; ++k)
+            sum += a[static_cast<size_t>(r * kDepth + k)] * b[static_cast<size_t>(k * kColumns + n)];
+          ASSERT_EQ(y[layout.place(r, n)], sum) << block << " at " << offset << ": " << r << "," << n;
+        }
+    }
+}
+
+TEST(MatrixProduct, FingerprintsSeeEveryByte) {
+  for (const size_t size : {size_t{1}, size_t{63}, size_t{512}, size_t{1500}}) {
+    std::vector<std::byte> bytes(size + 1, std::byte{7});
+    const std::span<std::byte> seen(bytes.data(), size);
+    const uint64_t before = fingerprint(seen);
+    for (std::byte& b : seen) {
+      b ^= std::byte{1};
+      EXPECT_NE(fingerprint(seen), before) << &b - bytes.data() << " of " << size;
+      b ^= std::byte{1};
+    }
+    EXPECT_EQ(fingerprint(seen), before);
+    bytes.back() = std::byte{8};
+    EXPECT_EQ(fingerprint(seen), before);
+    EXPECT_NE(fingerprint(bytes), before);
+  }
 }
 
 }  // namespace

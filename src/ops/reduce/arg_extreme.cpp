@@ -60,7 +60,7 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Int64, result_shape(dims, axis, c.get_int("keepdims") != 0)));
   const int64_t n = y.count(), stride = strides_of(dims)[static_cast<size_t>(axis)];
   if (n == 0) return {};
-  if (extent == 0) return shape_mismatch("an axis without elements has no extreme").found(to_string(dims));
+  if (extent == 0) return shape_mismatch("an axis without elements has no largest or smallest value").found(to_string(dims));
   const bool last = c.get_int("select_last_index") != 0;
   visit_arithmetic(x.dtype, [&]<class T>(TypeTag<T>) {
     if (stride == 1 || extent > INT32_MAX) {

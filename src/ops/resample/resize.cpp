@@ -133,7 +133,7 @@ void resample(Dims dims, const std::vector<ResizeAxis>& axes, const std::vector<
   }
 }
 
-// Writes one value at every output element that lies outside of the source along some axis.
+// Writes one value at every output element that is outside the source along some axis.
 void write_outside(const MutableTensorView& y, const std::vector<ResizeAxis>& axes, std::span<const std::vector<bool>> outside,
                    const TensorData& value) {
   const size_t bytes = dtype_bytes(y.dtype);

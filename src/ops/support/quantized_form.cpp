@@ -22,7 +22,6 @@ std::optional<QuantizedForm> quantized_form(const Node& node) {
   const bool flattens = f.op == "Softmax" && f.attributes.int_or("opset", 13) < 13;  // as Softmax did before that version
   f.attributes.erase("opset");
   if (flattens) f.attributes.set("flatten", int64_t{1});
-  if (flattens && !f.attributes.has("axis")) f.attributes.set("axis", int64_t{1});
   return f;
 }
 

@@ -185,7 +185,7 @@ Status check_places(const TensorView& places, int64_t extent, int64_t one) {
     const int32_t* at = places.as<int32_t>() + 2 * i;
     const int32_t share = at[1];
     if (at[0] < 0 || at[0] + (share == 0 ? 0 : 1) >= extent || share < 0 || share >= one)
-      return invalid_model("a place lies outside of the data")
+      return invalid_model("a place is outside the data")
           .expected("positions below " + std::to_string(extent) + ", shares below " + std::to_string(one))
           .found(std::to_string(at[0]) + " and " + std::to_string(share));
   }

@@ -63,7 +63,7 @@ double large_gamma_share(double a, double x, double sign) {
 }
 constexpr double kLargeGamma = 1e6;
 
-// Whether (a, x) lies outside of where the incomplete gamma functions need computing; `lower` is P(a, x) there.
+// Whether (a, x) is outside where the incomplete gamma functions need computing; `lower` is P(a, x) there.
 bool is_gamma_edge(double a, double x, double& lower) {
   if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0 || (a == 0 && x == 0) || (std::isinf(a) && std::isinf(x)))
     lower = kNan;

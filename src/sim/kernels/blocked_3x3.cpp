@@ -160,6 +160,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   if (!s->weights.allocate(size)) return out_of_scratch(size * 4);
   std::memset(s->weights.data(), 0, static_cast<size_t>(size) * 4);
   pack_weights(*s, weights, pool);
+  s->weights.share(q.inputs[1].constant->data());
   for (int64_t block = 0; block < c.out_blocks; ++block) s->converters.push_back(c.converter(block));
   return std::unique_ptr<const KernelState>(std::move(s));
 }

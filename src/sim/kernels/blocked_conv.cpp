@@ -33,6 +33,7 @@ struct State : KernelState {
   bool two_rows = false;  // short rows are computed two at a time
   std::vector<int32_t> offsets;
   int64_t whole = 0, partial = 0, partial_dwords = 0;
+  int64_t depth = 0;            // dwords of an output channel
   int64_t together = 1;         // blocks of the result that are computed at once
   std::vector<int64_t> starts;  // of the weights of as many blocks, in dwords
   AlignedDwords weights;
@@ -130,12 +131,13 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
         for (int64_t block = 0; block < in_blocks; ++block)
           if ((s->partial > 0 && block == in_blocks - 1) == (pass == 1))
             s->offsets.push_back(static_cast<int32_t>(block * s->staged.block_bytes + tap_offset(c, s->staged, y, x)));
-  const int64_t depth = s->whole * pixel_dwords + s->partial * s->partial_dwords;
+  s->depth = s->whole * pixel_dwords + s->partial * s->partial_dwords;
   s->together = int_forms(c.isa).blocked_blocks;
-  for (int64_t block = 0; block < c.out_blocks; block += s->together) s->starts.push_back(block * kBlock * depth);
-  const int64_t size = c.out_blocks * kBlock * depth;
+  for (int64_t block = 0; block < c.out_blocks; block += s->together) s->starts.push_back(block * kBlock * s->depth);
+  const int64_t size = c.out_blocks * kBlock * s->depth;
   if (!s->weights.allocate(size)) return out_of_scratch(size * 4);
   pack_weights(q, *s, pool);
+  s->weights.share(q.inputs[1].constant->data());
   for (int64_t block = 0; block < c.out_blocks; ++block) s->converters.push_back(c.converter(block));
   return std::unique_ptr<const KernelState>(std::move(s));
 }
@@ -240,9 +242,15 @@ Status run(KernelContext& context, const KernelState* state) {
   const int64_t groups = static_cast<int64_t>(s.starts.size());
   int64_t chunk = std::clamp<int64_t>(kInputBytes / std::max<int64_t>(input_bytes, 1), 1, lines), group_chunk = groups;
   if (threads > 1) {
-    const int64_t wanted = 4 * threads;
-    chunk = std::clamp<int64_t>(lines / wanted, 1, chunk);
-    if (divide_up(lines, chunk) < wanted) group_chunk = std::max<int64_t>(1, groups * divide_up(lines, chunk) / wanted);
+    // By pixels a thread finds what it computed in the layer before, but all weights pass by every part of them. Where these are
+    // far more than the pixels, each thread gets its own weights instead.
+    const int64_t wanted = 4 * threads, weight_bytes = s.depth * c.out_blocks * kBlock * 4;
+    if (groups >= wanted && weight_bytes > 2 * input_bytes * lines) {
+      group_chunk = groups / wanted;
+    } else {
+      chunk = std::clamp<int64_t>(lines / wanted, 1, chunk);
+      if (divide_up(lines, chunk) < wanted) group_chunk = std::max<int64_t>(1, groups * divide_up(lines, chunk) / wanted);
+    }
   }
   const int64_t chunks = divide_up(lines, chunk), group_chunks = divide_up(groups, group_chunk);
   const int64_t bytes = staged_bytes + threads * line_bytes;

@@ -77,6 +77,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   if (const ir::TensorData* w = q.inputs[1].constant) {
     if (!s->weights.allocate(s->packed_weights())) return out_of_scratch(s->packed_weights() * 4);
     pack_weights(*s, w->view(), pool, s->weights.data());
+    s->weights.share(w->data());
   }
   if (q.node.has_input(2) && q.inputs[2].constant) {
     const ir::TensorData& bias = *q.inputs[2].constant;

@@ -87,6 +87,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
               for (int64_t c = 0; c < s->channels; ++c)
                 for (int64_t r = row; r < row + kPanelRows; ++r)
                   *to++ = r < s->rows ? weights.as<float>()[((group * s->channels + c) * s->rows + r) * w.taps() + place] : 0.0f;
+        phase.weights.share(q.inputs[1].constant->data());
       }
   if (q.node.has_input(2)) {
     const ir::TensorData b = ir::convert(q.inputs[2].constant->view(), DType::Float32);

@@ -81,6 +81,7 @@ void transform_weights(const float (&w)[kTaps], float* points, int64_t point_ste
 void pack_direct(const State& s, const ir::TensorView& w, ThreadPool& pool) {
   std::call_once(s.directly, [&] {
     if (!s.conv.pack_weights(w, pool, s.direct)) throw std::bad_alloc();  // the next run tries again
+    s.direct.share(w.data);
   });
 }
 
@@ -101,6 +102,7 @@ void pack_points(const State& s, const ir::TensorView& w, ThreadPool& pool) {
           }
       });
     });
+    s.points.share(w.data);
   });
 }
 

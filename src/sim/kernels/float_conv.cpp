@@ -17,6 +17,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   s->conv = std::move(*FloatConv::create(q));
   ORKNN_TRY(s->conv.take_bias(q));
   ORKNN_TRY(s->conv.pack_weights(q.inputs[1].constant->view(), pool, s->weights));
+  s->weights.share(q.inputs[1].constant->data());
   return std::unique_ptr<const KernelState>(std::move(s));
 }
 

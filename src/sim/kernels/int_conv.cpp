@@ -259,6 +259,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
         }
       }
     });
+    part.weights.share(w);
+    if (s->wide) part.high_weights.share(w);
   }
   return std::unique_ptr<const KernelState>(std::move(s));
 }

@@ -397,6 +397,36 @@ TEST(IntKernels, Depthwise) {
   const BlockedTrials trials(20);
   for (uint32_t seed = 0; seed < 120 && !HasFatalFailure(); ++seed) convolution(seed, false, true);
 }
+// Channels whose factors lie far apart, so that the largest sums become numbers that barely fit an int32.
+TEST(IntKernels, LargeChannelFactors) {
+  const BlockedTrials trials(20);
+  for (uint32_t seed = 0; seed < 20 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    constexpr int64_t kChannels = 20;
+    t.node.op = "int:Conv";
+    t.set("pads", std::vector<int64_t>{1, 1, 1, 1});
+    t.set("group", kChannels);
+    t.set("x_zero_point", int64_t{-128});
+    t.set("y_type", static_cast<int64_t>(DType::Int8));
+    t.set("y_zero_point", int64_t{-128});
+    t.set("low", int64_t{-128});
+    t.set("high", int64_t{127});
+    std::vector<int64_t> factors;
+    for (int64_t i = 0; i < kChannels; ++i) factors.push_back(t.one_of<int64_t>({2, 40, 3000, 32767}));
+    t.set("channel_multiplier", factors);
+    t.set("multiplier", std::vector<int64_t>{t.pick(16384, 32767)});
+    t.set("shift", std::vector<int64_t>{t.pick(29, 31)});  // factors of up to 2
+    t.input(t.data(DType::Int8, {1, kChannels, 9, 14}));
+    t.input(t.data(DType::Int8, {kChannels, 1, 3, 3}), true);
+    TensorData bias = TensorData::allocate(DType::Int32, {kChannels});
+    for (int64_t i = 0; i < kChannels; ++i)
+      static_cast<int32_t*>(bias.mutable_data())[i] = static_cast<int32_t>(
+          t.chance(40) ? t.one_of<int64_t>({INT32_MIN, INT32_MIN + 300000, INT32_MAX - 300000, INT32_MAX}) : t.pick(-9999, 9999));
+    t.input(std::move(bias), true);
+    check(t, "int_conv_depthwise", "int:Conv seed " + std::to_string(seed));
+  }
+}
+
 TEST(IntKernels, Transposed) {
   for (uint32_t seed = 0; seed < 100 && !HasFatalFailure(); ++seed) convolution(seed, true, false);
 }
@@ -571,6 +601,7 @@ TEST(IntKernels, MaxPool) {
 }
 
 TEST(IntKernels, AveragePool) {
+  const BlockedTrials trials(25);
   for (uint32_t seed = 0; seed < 80 && !HasFatalFailure(); ++seed) {
     Trial t(seed);
     t.node.op = "int:AveragePool";

@@ -92,6 +92,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
       }
     }
   });
+  s->weights.share(w);
   for (int64_t block = 0; block < blocks; ++block) {
     s->converters.push_back(s->output.row(block * kBlock, nullptr, nullptr));
     if (s->output.has_addend) s->converters.back().addend = s->weights.data();  // says only that there is one

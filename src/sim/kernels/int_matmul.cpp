@@ -90,6 +90,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   const int64_t matrix_size = tiles * s->depth * kIntColumns,
                 size = static_cast<int64_t>(s->matrices.size()) * matrix_size + kIntColumns;
   if (!s->right.allocate(size)) return out_of_scratch(size * 4);
+  std::fill_n(s->right.data(), size, 0);
   const auto* b = static_cast<const uint8_t*>(q.inputs[1].constant->data());
   const int64_t b_bytes = static_cast<int64_t>(dtype_bytes(q.inputs[1].dtype));
   s->flip = s->words ? 0 : int_forms(s->isa).data_flip;
@@ -144,6 +145,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
       }
     }
   });
+  s->right.share(b);
   return std::unique_ptr<const KernelState>(std::move(s));
 }
 

@@ -1,5 +1,7 @@
 // Means of integers: of windows, whose rows are summed down before they are summed across, and over neighbouring axes.
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <map>
 
 #include "ops/support/pooling.h"
@@ -145,6 +147,146 @@ Status run_window(KernelContext& c, const KernelState* state) {
   return {};
 }
 
+// Windows of maps in blocks. The results of pixels whose windows have equally many elements are converted alike.
+struct BlockedWindowState : KernelState {
+  Window window;
+  std::vector<OutputPlan> plans;                // [kind of row][kind of column]
+  std::vector<IntConvert> converters;           // of the plans
+  std::vector<size_t> row_kinds, column_kinds;  // of each row and column of the result
+  size_t column_kind_count = 0;
+
+  // Of the plans of a row, by kind of column.
+  size_t first_kind(int64_t row) const { return row_kinds[static_cast<size_t>(row)] * column_kind_count; }
+};
+
+// The kinds of windows along an axis, by their elements.
+std::vector<Counts> kinds_of(const Window& v, size_t axis, std::vector<size_t>& kind_of) {
+  std::vector<Counts> kinds;
+  for (int64_t i = 0; i < v.out[axis]; ++i) {
+    const Counts n = counts_of(v, axis, i);
+    const auto at = std::ranges::find(kinds, n);
+    kind_of.push_back(static_cast<size_t>(at - kinds.begin()));
+    if (at == kinds.end()) kinds.push_back(n);
+  }
+  return kinds;
+}
+
+// How sums of unsigned bytes become means; what they miss is the bias.
+OutputPlan plan_of_kind(const WindowState& s, Counts rows, Counts columns, int64_t zero, bool include_pad) {
+  const int64_t inside = rows.inside * columns.inside, offset = s.type == Int::Signed8 ? 128 : 0;
+  OutputPlan p = s.output;
+  int32_t factor = 0, shift = 0;
+  int64_t bias = -offset * inside;
+  if (s.same_scale) {
+    // A reciprocal so exact that no sum of a window comes to the wrong side of the middle between two integers.
+    constexpr int kBits = 26;
+    p.type = s.type;
+    p.low = -static_cast<int32_t>(offset);
+    p.high = p.low + 255;
+    shift = kBits + std::bit_width(static_cast<uint64_t>(s.same_scale->taps)) - 1;
+    factor = static_cast<int32_t>(((int64_t{1} << shift) + s.same_scale->taps / 2) / s.same_scale->taps);
+    bias += zero * (s.same_scale->taps - inside);
+  } else {
+    const auto count = static_cast<size_t>(std::max<int64_t>(include_pad ? rows.padded * columns.padded : inside, 1));
+    factor = s.output.factor[count - 1];
+    shift = s.output.shift[count - 1];
+    bias -= zero * inside;
+  }
+  p.bias.assign(kBlock, static_cast<int32_t>(bias));
+  p.factor.assign(kBlock, factor);
+  p.shift.assign(kBlock, shift);
+  p.most_in_doubles = kMaxFactor;  // sums have 23 bits
+  p.measure_floats(kBlock);
+  p.make_unsigned();
+  return p;
+}
+
+std::unique_ptr<BlockedWindowState> plan_blocked_window(const KernelQuery& q) {
+  constexpr size_t kMostKinds = 64;
+  if (!in_blocks(q.inputs[0]) || !in_blocks(q.outputs[0])) return nullptr;
+  const std::unique_ptr<WindowState> rows = plan_window(q);
+  if (!rows || rows->type == Int::Signed16) return nullptr;
+  // Of other windows, means in the middle between two integers exist and do not become even ones.
+  if (rows->same_scale && !rows->same_scale->ties_to_even && rows->same_scale->taps % 2 == 0) return nullptr;
+  auto s = std::make_unique<BlockedWindowState>();
+  s->window = rows->window;
+  const std::vector<Counts> of_rows = kinds_of(s->window, 1, s->row_kinds), of_columns = kinds_of(s->window, 2, s->column_kinds);
+  s->column_kind_count = of_columns.size();
+  if (of_rows.size() * of_columns.size() > kMostKinds) return nullptr;
+  const int64_t zero = q.attributes().get_int("x_zero_point");
+  const bool include_pad = q.attributes().get_int("count_include_pad") != 0;
+  for (const Counts& row : of_rows)
+    for (const Counts& column : of_columns) s->plans.push_back(plan_of_kind(*rows, row, column, zero, include_pad));
+  for (const OutputPlan& plan : s->plans) s->converters.push_back(plan.row(0, nullptr, nullptr));
+  return s;
+}
+
+bool accepts_blocked_window(const KernelQuery& q) { return plan_blocked_window(q) != nullptr; }
+Result<std::unique_ptr<const KernelState>> prepare_blocked_window(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan_blocked_window(q));
+}
+
+// The sums of one pixel, with vectors that every machine has.
+struct PixelSums {
+  typedef int32_t Four __attribute__((vector_size(16)));
+  Four part[kBlock / 4];
+
+  explicit PixelSums(const int32_t* from) { std::memcpy(part, from, sizeof part); }
+  void add(const int32_t* from) {
+    const PixelSums other(from);
+    for (int64_t i = 0; i < kBlock / 4; ++i) part[i] += other.part[i];
+  }
+};
+
+// Sums of every column of a row of windows from those of its columns.
+void sum_across(const BlockedWindowState& s, const OutputPlan* plans, const int32_t* down, int32_t* sums) {
+  const Window& v = s.window;
+  for (int64_t column = 0; column < v.out[2]; ++column) {
+    PixelSums sum(plans[s.column_kinds[static_cast<size_t>(column)]].bias.data());
+    const int64_t left = column * v.stride[2] - v.pad_begin[2];
+    for (int64_t k = 0; k < v.kernel[2]; ++k)
+      if (const int64_t at = left + k * v.dilation[2]; at >= 0 && at < v.in[2]) sum.add(down + at * kBlock);
+    std::memcpy(sums + column * kBlock, sum.part, sizeof sum.part);
+  }
+}
+
+Status run_blocked_window(KernelContext& c, const KernelState* state) {
+  const BlockedWindowState& s = *static_cast<const BlockedWindowState*>(state);
+  const Window& v = s.window;
+  const IntForms& f = int_forms();
+  const int64_t row_bytes = v.in[2] * kBlock, worker_sums = row_bytes + v.out[2] * kBlock;
+  const int64_t bytes = c.pool.threads() * worker_sums * 4;
+  auto* scratch = reinterpret_cast<int32_t*>(c.scratch(static_cast<size_t>(bytes)));
+  if (!scratch) return out_of_scratch(bytes);
+  const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
+  auto* y = static_cast<uint8_t*>(c.outputs[0].data);
+  const int64_t planes = c.outputs[0].dims[0] * blocks_of(c.outputs[0].dims[1]), rows = planes * v.out[1],
+                per_job = std::clamp<int64_t>(kGrain / (row_bytes * v.kernel[1]), 1, rows);
+  for_each_job(c.pool, divide_up(rows, per_job), [&](int64_t job, int64_t worker) {
+    int32_t *down = scratch + worker * worker_sums, *sums = down + row_bytes;
+    for (int64_t i = job * per_job; i < std::min((job + 1) * per_job, rows); ++i) {
+      // The same row of all planes: threads keep to their pixels (for_each_part).
+      const int64_t plane = i % planes, row = i / planes, top = row * v.stride[1] - v.pad_begin[1];
+      std::fill_n(down, row_bytes, 0);
+      for (int64_t k = 0; k < v.kernel[1]; ++k)
+        if (const int64_t at = top + k * v.dilation[1]; at >= 0 && at < v.in[1])
+          f.add_row(x + (plane * v.in[1] + at) * row_bytes, Int::Unsigned8, row_bytes, down);
+      uint8_t* to = y + (plane * v.out[1] + row) * v.out[2] * kBlock;
+      const size_t first = s.first_kind(row);
+      sum_across(s, s.plans.data() + first, down, sums);
+      for (int64_t column = 0; column < v.out[2];) {
+        const size_t kind = s.column_kinds[static_cast<size_t>(column)];
+        int64_t end = column + 1;
+        while (end < v.out[2] && s.column_kinds[static_cast<size_t>(end)] == kind) ++end;
+        f.blocked_convert(s.converters[first + kind], s.plans[first + kind].is_float_enough, sums + column * kBlock, end - column,
+                          nullptr, to + column * kBlock);
+        column = end;
+      }
+    }
+  });
+  return {};
+}
+
 struct AxesState : KernelState {
   Int type = Int::Signed8;
   int64_t outer = 1, reduced = 1, inner = 1, zero = 0;
@@ -246,6 +388,7 @@ Status run_blocked_planes(KernelContext& c, const KernelState* state) {
 std::span<const Kernel> int_mean() {
   static const Kernel kernels[] = {
       {"blocked_mean", accepts_blocked_planes, prepare_blocked_planes, run_blocked_planes, Blocks::Continue},
+      {"blocked_average_pool", accepts_blocked_window, prepare_blocked_window, run_blocked_window, Blocks::Continue},
       {"int_average_pool", accepts_window, prepare_window, run_window},
       {"int_mean", accepts_axes, prepare_axes, run_axes}};
   return kernels;

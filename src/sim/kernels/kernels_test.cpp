@@ -2,6 +2,7 @@
 // fused tails, the same bytes from any number of threads, and where floats are to be reproducible, from every form.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,6 +14,7 @@
 #include "poisoned_context.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/blocked.h"
+#include "sim/kernels/support/product.h"
 
 namespace orknn::sim {
 namespace {
@@ -638,6 +640,21 @@ std::vector<Case> cases() {
   return all;
 }
 
+TEST(ForEachJob, EveryJobOnceOnAWorkerOfItsOwn) {
+  for (const int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    for (const int64_t jobs : {0, 1, 2, 15, 16, 17, 100, 1000}) {
+      std::vector<std::atomic<int>> seen(static_cast<size_t>(jobs)), busy(static_cast<size_t>(threads));
+      kernels::for_each_job(pool, jobs, [&](int64_t job, int64_t worker) {
+        EXPECT_EQ(busy[static_cast<size_t>(worker)]++, 0);
+        ++seen[static_cast<size_t>(job)];
+        --busy[static_cast<size_t>(worker)];
+      });
+      for (const std::atomic<int>& n : seen) EXPECT_EQ(n, 1) << jobs << " jobs, " << threads << " threads";
+    }
+  }
+}
+
 TEST(Kernels, AgreeWithReference) {
   for (const Case& c : cases())
     for (DType dtype : {DType::Float32, DType::Float16}) {
@@ -668,6 +685,9 @@ std::vector<Case> map_cases() {
   conv("five", {1, 16, 9, 10}, {18, 16, 5, 5}, {{"pads", pads(2)}});
   conv("dilated", {1, 16, 12, 13}, {16, 16, 3, 3}, {{"pads", pads(2)}, {"dilations", list({2, 2})}});
   conv("bands", {1, 16, 90, 110}, {16, 16, 3, 3}, {{"pads", pads(2)}, {"dilations", list({2, 2})}});
+  conv("taps_apart", {1, 96, 19, 20}, {16, 96, 3, 3}, {{"pads", pads(12)}, {"dilations", list({12, 12})}});
+  conv("taps_outside", {1, 96, 19, 20}, {16, 96, 3, 3},
+       {{"pads", pads(24)}, {"dilations", list({24, 24})}, {"strides", list({2, 1})}});
   // By tiles.
   for (int64_t size = 8; size < 14; ++size)
     conv("tiles" + std::to_string(size), {1, 32, size, 21 - size}, {32, 32, 3, 3}, {{"pads", pads(1)}}, "blocked_float_3x3");

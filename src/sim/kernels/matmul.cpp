@@ -112,6 +112,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
                  s->packed_b.data() + column * p.depth);
       }
     });
+    s->packed_b.share(b.data());
     s->is_packed = true;
   }
   if (q.node.op == "MatMul") return std::unique_ptr<const KernelState>(std::move(s));

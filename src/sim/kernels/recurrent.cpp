@@ -102,6 +102,7 @@ Status pack(Packed& to, const ir::TensorData& from, int64_t offset, int64_t row,
   const auto* source =
       static_cast<const std::byte*>(from.data()) + (offset + row * depth) * static_cast<int64_t>(dtype_bytes(from.dtype()));
   forms().pack_b(source, *storage_of(from.dtype()), 1, depth, depth, rows, to.panels.data());
+  to.panels.share(source);
   return {};
 }
 

@@ -86,7 +86,7 @@ std::optional<BlockedConv> BlockedConv::create(const KernelQuery& q, bool depthw
 }
 
 bool BlockedConv::multiplies_pairs() const {
-  constexpr int64_t kLeastDepth = 48, kLeastOutputs = 24;
+  constexpr int64_t kLeastDepth = 24, kLeastOutputs = 24;
   return dot == Dot::Words && int_forms(isa).blocked_panel && channels * window.taps() >= kLeastDepth && outputs >= kLeastOutputs;
 }
 

@@ -96,13 +96,16 @@ struct Direct {
   }
 };
 
-// Four vectors of sums: the pixels from `y` on, of which `bytes` are there. Where floats cannot decide, the sums go to `doubtful`
-// and the result is false. A call here would take the registers of the other sums, so that comes later (settle).
+// Four vectors of sums, or the first kVectors of them: the pixels from `y` on, of which `bytes` are there. Where floats cannot
+// decide, the sums go to `doubtful` and the result is false. A call here would take the registers of the other sums, so that
+// comes later (settle).
+template <int kVectors = 4>
 ORKNN_SIMD bool convert_directly(const Direct& to, const I32 (&total)[4], int64_t bytes, const uint8_t* addend, uint8_t* y,
                                  int32_t* doubtful) {
   I32 value[4];
+  ORKNN_UNROLL for (int j = kVectors; j < 4; ++j) value[j] = zero32();
   F32 worst;
-  ORKNN_UNROLL for (int j = 0; j < 4; ++j) {
+  ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) {
     F32 x = multiply_add(to_float(total[j]), to.scale[j % kParts], to.start);
     if (addend) {
       const int64_t from = j * kLanes < bytes ? j * kLanes : bytes - kLanes;
@@ -114,7 +117,7 @@ ORKNN_SIMD bool convert_directly(const Direct& to, const I32 (&total)[4], int64_
   store_bytes(y, clamp_bytes(pack(value[0], value[1], value[2], value[3], Int::Unsigned8), to.least, to.most, Int::Unsigned8),
               bytes);
   if (__builtin_expect(!any_above(worst, to.margin), 1)) return true;
-  ORKNN_UNROLL for (int j = 0; j < 4; ++j) store32(doubtful + j * kLanes, total[j]);
+  ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) store32(doubtful + j * kLanes, total[j]);
   return false;
 }
 
@@ -191,10 +194,37 @@ static void blocked_convert(const IntConvert& to, bool is_float_enough, const in
 #endif
 
 #if !defined(ORKNN_INT_NEON)
+#if defined(ORKNN_INT_CONVERTS_SUMS)
+static_assert(kParts == 1);
+// The sums of a block's pixels become results where they are.
+template <int kPixels>
+ORKNN_SIMD void convert_sums(const IntConvert& to, const I32 (&sum)[kPixels], const uint8_t* addend, uint8_t* y) {
+  constexpr int kRest = kPixels % 4, kWhole = kPixels - kRest;
+  const Direct direct(to);
+  const auto convert_all = [&](const uint8_t* operands) __attribute__((always_inline)) {
+    alignas(64) int32_t doubtful[(kPixels + 3) / 4 * 4 * kBlock];
+    uint32_t groups = 0;
+    const auto at = [&](int pixel) __attribute__((always_inline)) { return operands ? operands + pixel * kBlock : nullptr; };
+    ORKNN_UNROLL for (int i = 0; i < kWhole; i += 4) {
+      const I32 total[4] = {sum[i], sum[i + 1], sum[i + 2], sum[i + 3]};
+      if (!convert_directly(direct, total, 4 * kBlock, at(i), y + i * kBlock, doubtful + i * kBlock)) groups |= 1u << (i / 4);
+    }
+    if constexpr (kRest > 0) {
+      I32 total[4] = {};
+      ORKNN_UNROLL for (int j = 0; j < kRest; ++j) total[j] = sum[kWhole + j];
+      if (!convert_directly<kRest>(direct, total, kRest * kBlock, at(kWhole), y + kWhole * kBlock, doubtful + kWhole * kBlock))
+        groups |= 1u << (kWhole / 4);
+    }
+    if (__builtin_expect(groups != 0, 0)) settle(to, doubtful, groups, kPixels, operands, y);
+  };
+  addend ? convert_all(addend) : convert_all(nullptr);
+}
+#endif
+
 // kDwords: of a pixel. kRows: 2 = half of the pixels read a row further down. Sums go to [block][pixel][kBlock], a block being
-// `sums_block` away from the next.
+// `sums_block` away from the next; without `sums` they become the results from pixel `first` on.
 template <Dot kDot, int kDwords, int kBlocks, int kPixels, int kRows>
-__attribute__((noinline)) static void sum_pixels(const BlockedProduct& p, const uint8_t* x, int32_t* sums, int64_t sums_block) {
+__attribute__((noinline)) static void sum_pixels(const BlockedProduct& p, int64_t first, int32_t* sums, int64_t sums_block) {
   constexpr int kVectors = kBlocks * kParts, kRowPixels = kPixels / kRows;
   I32 sum[kVectors][kPixels];
   ORKNN_UNROLL for (int v = 0; v < kVectors; ++v) {
@@ -202,6 +232,7 @@ __attribute__((noinline)) static void sum_pixels(const BlockedProduct& p, const 
     ORKNN_UNROLL for (int i = 0; i < kPixels; ++i) sum[v][i] = bias;
   }
   const int32_t* weights = p.weights;
+  const uint8_t* const x = p.x + first * kDwords * 4;
   const int64_t row = p.row_bytes;
   const auto add_dword = [&](const uint8_t* from) __attribute__((always_inline)) {
     I32 weight[kVectors];
@@ -222,6 +253,15 @@ __attribute__((noinline)) static void sum_pixels(const BlockedProduct& p, const 
     const uint8_t* from = x + p.offsets[k];
     for (int64_t d = 0; d < p.partial_dwords; ++d) add_dword(from + d * 4);
   }
+#if defined(ORKNN_INT_CONVERTS_SUMS)
+  if (!sums) {
+    ORKNN_UNROLL for (int b = 0; b < kBlocks; ++b) {
+      const int64_t at = b * p.y_block + first * kBlock;
+      convert_sums<kPixels>(p.to[b], sum[b], p.addend ? p.addend + at : nullptr, p.y + at);
+    }
+    return;
+  }
+#endif
   ORKNN_UNROLL for (int v = 0; v < kVectors; ++v) ORKNN_UNROLL for (int i = 0; i < kPixels; ++i)
       store32(sums + (v / kParts) * sums_block + i * kBlock + v % kParts * kLanes, sum[v][i]);
 }
@@ -232,19 +272,35 @@ ORKNN_SIMD void sum_up_to(const BlockedProduct& p, int64_t first, int64_t count,
   if constexpr (kPixels > 1) {
     if (count < kPixels) return sum_up_to<kDot, kDwords, kBlocks, kPixels - 1>(p, first, count, sums, sums_block);
   }
-  sum_pixels<kDot, kDwords, kBlocks, kPixels, 1>(p, p.x + first * kDwords * 4, sums, sums_block);
+  sum_pixels<kDot, kDwords, kBlocks, kPixels, 1>(p, first, sums, sums_block);
 }
 template <Dot kDot, int kDwords, int kBlocks, int kPixels>
 ORKNN_SIMD void sum_two_rows(const BlockedProduct& p, int32_t* sums, int64_t sums_block) {
   if constexpr (kPixels > 2) {
     if (p.pixels < kPixels) return sum_two_rows<kDot, kDwords, kBlocks, kPixels - 2>(p, sums, sums_block);
   }
-  sum_pixels<kDot, kDwords, kBlocks, kPixels, 2>(p, p.x, sums, sums_block);
+  sum_pixels<kDot, kDwords, kBlocks, kPixels, 2>(p, 0, sums, sums_block);
 }
 
 template <Dot kDot, int kDwords, int kBlocks>
 ORKNN_SIMD void blocked_product_of(const BlockedProduct& p) {
   constexpr int64_t kMost = kBlockPixels, kTiles = 4;
+#if defined(ORKNN_INT_CONVERTS_SUMS)
+  bool directly = true;
+  for (int b = 0; b < kBlocks; ++b) directly &= converts_directly(p.to[b], p.is_float_enough);
+  if (directly) {
+    if constexpr (kDwords > 2) {
+      if (p.row_bytes != 0) return sum_two_rows<kDot, kDwords, kBlocks, kMost>(p, nullptr, 0);
+    }
+    int64_t tiles = (p.pixels + kMost - 1) / kMost;
+    for (int64_t done = 0; tiles > 0; --tiles) {
+      const int64_t count = (p.pixels - done + tiles - 1) / tiles;
+      sum_up_to<kDot, kDwords, kBlocks, kMost>(p, done, count, nullptr, 0);
+      done += count;
+    }
+    return;
+  }
+#endif
   alignas(64) int32_t sums[kBlocks * kTiles * kMost * kBlock];
   const auto convert = [&](int64_t first, int64_t count) {
     for (int b = 0; b < kBlocks; ++b) {
@@ -451,19 +507,123 @@ static void blocked_depthwise(const BlockedDepthwise& given) {
 }
 
 template <Dot kDot>
-ORKNN_SIMD void taps_of(const uint8_t* x, int64_t stride, int64_t count, int32_t* y) {
+ORKNN_SIMD void taps_of(const uint8_t* x, int64_t stride, int64_t dilation, int64_t count, int32_t* y) {
   for (int64_t i = 0; i < count; ++i) {
     I32 taps[kParts] = {};
-    load_taps<kDot>(x + i * stride * kBlock, taps);
+    load_taps<kDot>(x + i * stride * kBlock, dilation * kBlock, taps);
     ORKNN_UNROLL for (int j = 0; j < kParts; ++j) store32(y + i * kBlock + j * kLanes, taps[j]);
   }
 }
-static void blocked_taps(Dot dot, const uint8_t* x, int64_t stride, int64_t count, int32_t* y) {
+static void blocked_taps(Dot dot, const uint8_t* x, int64_t stride, int64_t dilation, int64_t count, int32_t* y) {
   if constexpr (kHasBytes) {
-    if (dot == Dot::BytesBUnsigned) return taps_of<Dot::BytesBUnsigned>(x, stride, count, y);
+    if (dot == Dot::BytesBUnsigned)
+      return dilation == 1 ? taps_of<Dot::BytesBUnsigned>(x, stride, 1, count, y)
+                           : taps_of<Dot::BytesBUnsigned>(x, stride, dilation, count, y);
   }
-  taps_of<Dot::Words>(x, stride, count, y);
+  taps_of<Dot::Words>(x, stride, dilation, count, y);
 }
+
+#if defined(ORKNN_INT_VNNI)
+static_assert(kParts == 1);
+constexpr int kStripPixels = 4, kStripRows = 4;  // of depthwise results that are summed at once
+
+// The sums of kRows rows of kStripPixels results, of which row 0 begins at `x`. kKernel: rows of a kernel whose taps are
+// neighbours; kStride: of both axes; 0 = any, of one row.
+template <int kRows, int kKernel, int kStride>
+ORKNN_SIMD void sum_strip(const DepthwiseStrips& p, const uint8_t* x, I32 (&sum)[kRows][kStripPixels]) {
+  const int64_t pixel_bytes = kStride == 0 ? p.pixel_bytes : kStride * kBlock, step = kStride == 0 ? p.tap_bytes : kBlock;
+  const I32 bias = load32(p.to->bias);
+  ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int i = 0; i < kStripPixels; ++i) sum[r][i] = bias;
+  const auto load_row = [&](int64_t k, I32(&taps)[kStripPixels][1]) __attribute__((always_inline)) {
+    ORKNN_UNROLL for (int i = 0; i < kStripPixels; ++i)
+        load_taps<Dot::BytesBUnsigned>(x + k * p.tap_row_bytes + i * pixel_bytes, step, taps[i]);
+  };
+  if constexpr (kKernel == 0) {
+    static_assert(kRows == 1);
+    for (int64_t k = 0; k < p.kernel_rows; ++k) {
+      I32 taps[kStripPixels][1];
+      load_row(k, taps);
+      const I32 weight = load32(p.weights + k * kBlock);
+      ORKNN_UNROLL for (int i = 0; i < kStripPixels; ++i) sum[0][i] = dot<Dot::BytesBUnsigned>(sum[0][i], weight, taps[i][0]);
+    }
+  } else {
+    ORKNN_UNROLL for (int k = 0; k < (kRows - 1) * kStride + kKernel; ++k) {
+      I32 taps[kStripPixels][1];
+      load_row(k, taps);
+      ORKNN_UNROLL for (int r = 0; r < kRows; ++r) {
+        const int tap = k - r * kStride;
+        if (tap < 0 || tap >= kKernel) continue;
+        const I32 weight = load32(p.weights + tap * kBlock);
+        ORKNN_UNROLL for (int i = 0; i < kStripPixels; ++i) sum[r][i] = dot<Dot::BytesBUnsigned>(sum[r][i], weight, taps[i][0]);
+      }
+    }
+  }
+}
+
+// Rows [first, first + kRows) of the result.
+template <int kRows, int kKernel, int kStride>
+__attribute__((noinline)) static void depthwise_strip(const DepthwiseStrips& given, int64_t first) {
+  const DepthwiseStrips p = given;
+  const uint8_t* const x = p.x + first * p.row_bytes;
+  uint8_t* const y = p.y + first * p.columns * kBlock;
+  const uint8_t* const addend = p.addend ? p.addend + first * p.columns * kBlock : nullptr;
+  I32 sum[kRows][kStripPixels];
+  if (converts_directly(*p.to, p.is_float_enough)) {
+    const Direct direct(*p.to);
+    const auto convert_all = [&](const uint8_t* operands) __attribute__((always_inline)) {
+      for (int64_t at = 0; at < p.columns; at += kStripPixels) {
+        sum_strip<kRows, kKernel, kStride>(p, x + at * p.pixel_bytes, sum);
+        const int64_t pixels = p.columns - at < kStripPixels ? p.columns - at : kStripPixels;
+        alignas(64) int32_t doubtful[kRows][kStripPixels * kBlock];
+        uint32_t rows = 0;
+        ORKNN_UNROLL for (int r = 0; r < kRows; ++r) {
+          const int64_t place = (r * p.columns + at) * kBlock;
+          if (!convert_directly(direct, sum[r], pixels * kBlock, operands ? operands + place : nullptr, y + place, doubtful[r]))
+            rows |= 1u << r;
+        }
+        for (int r = 0; __builtin_expect(rows != 0, 0); ++r, rows >>= 1) {
+          const int64_t place = (r * p.columns + at) * kBlock;
+          settle(*p.to, doubtful[r], rows & 1, pixels, operands ? operands + place : nullptr, y + place);
+        }
+      }
+    };
+    addend ? convert_all(addend) : convert_all(nullptr);
+    return;
+  }
+  constexpr int64_t kChunk = 32;
+  alignas(64) int32_t sums[kRows * kChunk * kBlock];
+  for (int64_t done = 0; done < p.columns; done += kChunk) {
+    const int64_t count = p.columns - done < kChunk ? p.columns - done : kChunk;
+    for (int64_t at = 0; at < count; at += kStripPixels) {
+      sum_strip<kRows, kKernel, kStride>(p, x + (done + at) * p.pixel_bytes, sum);
+      const int64_t pixels = count - at < kStripPixels ? count - at : kStripPixels;
+      ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int i = 0; i < kStripPixels; ++i) if (i < pixels)
+          store32(sums + (r * count + at + i) * kBlock, sum[r][i]);
+    }
+    // Rows that are whole follow each other.
+    const int64_t runs = count == p.columns ? 1 : kRows, run = kRows / runs * count;
+    for (int64_t r = 0; r < runs; ++r) {
+      const int64_t place = (r * p.columns + done) * kBlock;
+      blocked_convert(*p.to, p.is_float_enough, sums + r * run * kBlock, run, addend ? addend + place : nullptr, y + place);
+    }
+  }
+}
+
+template <int kKernel, int kStride>
+ORKNN_SIMD void depthwise_strips_of(const DepthwiseStrips& p) {
+  for (int64_t row = 0; row < p.rows; row += kStripRows)
+    depthwise_strip<kStripRows, kKernel, kStride>(p, row + kStripRows <= p.rows ? row : p.rows - kStripRows);
+}
+static void depthwise_strips(const DepthwiseStrips& p) {
+  const bool is_dense = p.rows >= kStripRows && p.tap_bytes == kBlock;
+  for (const int stride : {1, 2}) {
+    if (!is_dense || p.pixel_bytes != stride * kBlock || p.row_bytes != stride * p.tap_row_bytes) continue;
+    if (p.kernel_rows == 3) return stride == 1 ? depthwise_strips_of<3, 1>(p) : depthwise_strips_of<3, 2>(p);
+    if (p.kernel_rows == 5) return stride == 1 ? depthwise_strips_of<5, 1>(p) : depthwise_strips_of<5, 2>(p);
+  }
+  for (int64_t row = 0; row < p.rows; ++row) depthwise_strip<1, 0, 0>(p, row);
+}
+#endif
 
 static void widen_bytes(const uint8_t* __restrict x, int64_t count, int16_t* __restrict y) {
   for (int64_t i = 0; i < count; ++i) y[i] = x[i];

@@ -10,10 +10,12 @@ constexpr int64_t kSmallestJob = 100'000;  // multiply-accumulates
 constexpr int64_t kFewChannels = 8;        // fewer results than these leave most lanes empty
 constexpr int64_t kSmallPlane = 64;        // pixels, where that does not matter
 constexpr int64_t kRowChannels = 4;        // of pictures, which are read in rows
+constexpr int64_t kRowsApart = 2;          // of the result, where rows of taps lie too far apart for one copy
 
 // How a plane of the result, and its blocks, are divided into jobs.
 struct Division {
-  bool flat = false;  // the plane is one row
+  bool flat = false;   // the plane is one row
+  bool apart = false;  // rows of taps are copied one by one, those that the result of a job meets in the input
   int64_t height = 0, width = 0, part = 0 /* rows, or pixels of a flat plane */, parts = 0, blocks = 0, block_parts = 0;
 };
 Division divide(const FloatConv& c, int64_t images, int64_t threads) {
@@ -25,19 +27,40 @@ Division divide(const FloatConv& c, int64_t images, int64_t threads) {
   const int64_t extent = d.flat ? d.width : d.height, unit = d.flat ? kLinePixels : 1;
   const int64_t bytes = (d.flat ? 1 : w.stride[1] * padded_columns(w)) * c.channels * 4;  // of the input, per pixel or row
   const int64_t overlap = d.flat ? 0 : (w.kernel[1] - 1) * w.dilation[1] / w.stride[1];
-  d.parts = divide_up(extent, std::max(unit, kBandBytes / bytes - overlap));
+  // Which taps are left out does not depend on the threads: their weights may be infinite.
+  d.apart = w.padded() && w.dilation[1] > kRowsApart * w.stride[1] && kBandBytes / bytes < 2 * overlap;
+  d.parts = divide_up(extent, d.apart ? kRowsApart : std::max(unit, kBandBytes / bytes - overlap));
   d.block_parts = 1;
   if (threads > 1) {
     const int64_t work = w.out_size() * w.taps() * c.channels * c.outputs;
     const int64_t wanted = std::min(divide_up(kJobsPerThread * threads, images), std::max<int64_t>(1, work / kSmallestJob));
-    d.parts = std::max(d.parts, std::min(wanted, divide_up(extent, unit)));
+    if (!d.apart) d.parts = std::max(d.parts, std::min(wanted, divide_up(extent, unit)));
     d.block_parts = std::min(divide_up(c.y_blocks, kTogether), divide_up(wanted, d.parts));
   }
-  d.part = divide_up(divide_up(extent, d.parts), unit) * unit;
+  d.part = d.apart ? std::min(kRowsApart, extent) : divide_up(divide_up(extent, d.parts), unit) * unit;
   d.parts = divide_up(extent, d.part);
   d.blocks = divide_up(divide_up(c.y_blocks, d.block_parts), kTogether) * kTogether;
   d.block_parts = divide_up(c.y_blocks, d.blocks);
   return d;
+}
+
+// Rows of taps [first, end) that results of rows [begin, begin + count) meet in the input, at least one.
+struct TapRows {
+  int64_t first = 0, end = 0;
+};
+TapRows tap_rows_inside(const Window& w, int64_t begin, int64_t count) {
+  const int64_t above = w.pad_begin[1] - (begin + count - 1) * w.stride[1],
+                below = w.in[1] + w.pad_begin[1] - begin * w.stride[1];
+  TapRows t;
+  t.first = above > 0 ? std::min(divide_up(above, w.dilation[1]), w.kernel[1] - 1) : 0;
+  t.end = std::clamp(below > 0 ? divide_up(below, w.dilation[1]) : 0, t.first + 1, w.kernel[1]);
+  return t;
+}
+
+// A copy with its padding, or one per row of taps, is not out of proportion to the plane.
+bool suits_a_copy(const Window& w) {
+  return w.fits_int32() && !w.cuts_input() && w.kernel[2] * w.dilation[2] <= 4 * (w.in[2] + 16) &&
+         (w.kernel[1] - 1) * w.dilation[1] + 1 <= 4 * (w.in[1] + 16);
 }
 }  // namespace
 
@@ -120,7 +143,7 @@ std::optional<FloatConv> FloatConv::create(const KernelQuery& q) {
   if (q.node.has_input(2) && (!q.inputs[2].constant || !storage_of(q.inputs[2].dtype) || q.inputs[2].constant->count() != w[0]))
     return std::nullopt;
   const std::optional<Window> window = window_of(q.attributes(), x, y, std::span(w).subspan(2));
-  if (!window || !window->suits_a_padded_copy()) return std::nullopt;
+  if (!window || !suits_a_copy(*window)) return std::nullopt;
   FloatConv c;
   c.window = *window;
   c.channels = x[1];
@@ -172,7 +195,11 @@ Status FloatConv::run(KernelContext& c, const float* packed) const {
   const Division d = divide(*this, images, c.pool.threads());
   const bool copies = w.padded();
   const int64_t pitch = copies ? padded_columns(w) : w.in[2], depth = w.taps() * channels, area = w.out_size();
-  const int64_t band_rows = copies ? padded_rows(w, d.part) : 0, copy_size = groups * band_rows * pitch * lanes;
+  const int64_t tap_rows = (d.part - 1) * w.stride[1] + 1;  // of a copy per row of taps
+  const int64_t band_rows = !copies   ? 0
+                            : d.apart ? w.kernel[1] * tap_rows
+                                      : padded_rows(w, d.part),
+                copy_size = groups * band_rows * pitch * lanes;
   const int64_t per_worker = divide_up(copy_size, 16) * 16, table = divide_up(w.taps(), 8) * 16,  // floats
       bytes = (table + c.pool.threads() * per_worker) * 4;
   auto* scratch = reinterpret_cast<float*>(c.scratch(static_cast<size_t>(bytes)));
@@ -180,7 +207,7 @@ Status FloatConv::run(KernelContext& c, const float* packed) const {
   auto* offsets = reinterpret_cast<int64_t*>(scratch);
   for (int64_t y = 0; y < w.kernel[1]; ++y)
     for (int64_t x = 0; x < w.kernel[2]; ++x)
-      offsets[y * w.kernel[2] + x] = (y * w.dilation[1] * pitch + x * w.dilation[2]) * lanes;
+      offsets[y * w.kernel[2] + x] = (y * (d.apart ? tap_rows : w.dilation[1]) * pitch + x * w.dilation[2]) * lanes;
 
   for_each_job(c.pool, images * d.parts * d.block_parts, [&](int64_t job, int64_t worker) {
     const int64_t image = job / (d.parts * d.block_parts), part = job / d.block_parts % d.parts,
@@ -190,7 +217,17 @@ Status FloatConv::run(KernelContext& c, const float* packed) const {
     ConvPixels core;
     core.block_step = w.in_size() * lanes;
     core.row_step = w.stride[1] * pitch * lanes;
-    if (copies) {
+    TapRows taps{0, w.kernel[1]};
+    if (d.apart) {
+      taps = tap_rows_inside(w, begin, count);
+      float* copy = scratch + table + worker * per_worker;
+      core.block_step = band_rows * pitch * lanes;
+      for (int64_t group = 0; group < groups; ++group)
+        for (int64_t tap = taps.first; tap < taps.end; ++tap)
+          pad_pixels(w, x + group * w.in_size() * lanes, 0, lanes, pitch, begin * w.stride[1] + tap * w.dilation[1], tap_rows,
+                     copy + group * core.block_step + tap * tap_rows * pitch * lanes);
+      core.x = copy;
+    } else if (copies) {
       float* copy = scratch + table + worker * per_worker;
       const int64_t rows = padded_rows(w, count);
       core.block_step = rows * pitch * lanes;
@@ -206,8 +243,8 @@ Status FloatConv::run(KernelContext& c, const float* packed) const {
     core.lanes = lanes;
     core.channels = channels;
     core.pixel_step = w.stride[2] * lanes;
-    core.offsets = offsets;
-    core.taps = w.taps();
+    core.offsets = offsets + taps.first * w.kernel[2];
+    core.taps = (taps.end - taps.first) * w.kernel[2];
     core.weights_step = depth * kBlock;
     core.ahead = kTogether * core.weights_step;
     core.rows = d.flat ? 1 : count;
@@ -219,7 +256,7 @@ Status FloatConv::run(KernelContext& c, const float* packed) const {
     core.y_row_step = w.out[2] * kBlock;
     const int64_t pixel = d.flat ? begin : begin * w.out[2], pixels = core.rows * core.columns;
     for (int64_t block = first_block; block < end_block; block += kTogether) {
-      core.weights = packed + block * core.weights_step;
+      core.weights = packed + block * core.weights_step + taps.first * w.kernel[2] * channels * kBlock;
       core.bias = bias.data() + block * kBlock;
       core.blocks = std::min(kTogether, end_block - block);
       core.y = c.outputs[0].as<float>() + ((image * y_blocks + block) * area + pixel) * kBlock;

@@ -27,7 +27,6 @@ ORKNN_SIMD void add_row_of_tile([[maybe_unused]] const I32 (&column)[kVectors], 
 
 template <Dot kDot, int kRows, int kVectors, class RightRows>
 ORKNN_SIMD void sum_tile(const int32_t* a, const RightRows& right, int64_t depth, I32 (&sum)[kRows][kVectors]) {
-  ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = zero32();
   for (int64_t k = 0; k < depth; ++k) {
     const std::byte* from = right(k);
     I32 column[kVectors];
@@ -139,8 +138,9 @@ __attribute__((noinline)) static void sum_pixels_of(const BlockedProduct& p, con
       store32(sums + i * kBlock + v * kLanes, sum[v][i]);
 }
 template <Dot kDot, int kDwords, int kBlocks, int kPixels, int kRows>
-ORKNN_SIMD void sum_pixels(const BlockedProduct& p, const uint8_t* x, int32_t* sums, int64_t) {
+ORKNN_SIMD void sum_pixels(const BlockedProduct& p, int64_t first, int32_t* sums, int64_t) {
   static_assert(kBlocks == 1 && kRows == 1);
+  const uint8_t* const x = p.x + first * kDwords * 4;
   if constexpr (kDataFlip != 0 && kDot != Dot::Words && kDwords > 1) {
     if (p.flip != 0) return sum_pixels_of<kDot, kDwords, kPixels, true>(p, x, sums);
   }

@@ -28,11 +28,13 @@ struct IntTile {
   const int64_t* offsets = nullptr;  // in bytes, as b_stride
   int64_t b_stride = kIntColumns * 4;
   int64_t depth = 0;
-  int64_t rows = 0, columns = 0;   // up to kIntRows and kIntColumns
-  int32_t* sums = nullptr;         // kIntRows rows of whole sixteens of columns are written
+  int64_t rows = 0, columns = 0;   // any number of rows with panel_step, else up to kIntRows; up to kIntColumns
+  int64_t panel_step = 0;          // dwords of A from one panel to the next
+  int32_t* sums = nullptr;         // whole panels of rows of whole sixteens of columns are written
   const int32_t* start = nullptr;  // nullptr = 0
+  bool streams = false;            // nobody reads the sums soon; they, and their rows and fours, are aligned to 64 bytes
   int64_t row_stride = kIntColumns;
-  int64_t quad_stride = 4;  // from one four of columns to the next; in rows it is 4
+  int64_t quad_stride = 4;  // from one four of columns to the next; in rows it is 4, else row_stride is
 };
 
 // One row: sums[c] = start[c] + sum over k of weights[k] . b[offsets[k] + 4 c], B as above. Reads and writes up to 15 sums beyond
@@ -244,6 +246,25 @@ struct BlockedDepthwise {
   const uint8_t* addend = nullptr;
 };
 
+constexpr int64_t kDepthwiseTaps = 4;  // columns of a kernel that IntForms::depthwise_strips multiplies at once
+
+// Rows of a depthwise convolution of one block whose kernel has up to kDepthwiseTaps columns, from rows of pixels between their
+// padding. Reads kDepthwiseTaps pixels for each result, and for up to three results beyond the last of a row.
+struct DepthwiseStrips {
+  const uint8_t* x = nullptr;
+  int64_t row_bytes = 0;      // between what rows of the result read
+  int64_t tap_row_bytes = 0;  // between rows of the kernel
+  int64_t pixel_bytes = 0;    // between what neighbours in the result read
+  int64_t tap_bytes = 0;      // between columns of the kernel
+  int64_t kernel_rows = 0;
+  const int32_t* weights = nullptr;  // [row of the kernel][kBlock], of bytes
+  const IntConvert* to = nullptr;
+  bool is_float_enough = true;
+  int64_t rows = 0, columns = 0;
+  uint8_t* y = nullptr;  // rows follow each other
+  const uint8_t* addend = nullptr;
+};
+
 // 3x3 convolutions by tiles of 4x4 results (blocked_3x3_body.h): a tile reads 6x6 pixels, which become as many points.
 constexpr int kTileEdge = 6, kTileResults = 4, kTilePoints = kTileEdge * kTileEdge;
 
@@ -306,6 +327,8 @@ struct IntForms {
   void (*every)(const int32_t* x, int64_t stride, int64_t count, int32_t* y);
   // y[i] = table[x[i]].
   void (*lookup)(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count);
+  // Differs when bytes do, but for accidents; every form has one of its own.
+  uint64_t (*fingerprint)(const void* data, int64_t bytes);
   int64_t blocked_blocks, blocked_pixels;  // that a product computes at once
   void (*blocked_product)(const BlockedProduct& product);
   // Gathers pixels for sums with half the multiplications: of every two dwords of a piece that follow each other, i and j,
@@ -313,9 +336,11 @@ struct IntForms {
   // gives the sum of the second. nullptr where that is not faster.
   void (*blocked_panel)(const BlockedPanel& panel);
   void (*blocked_depthwise)(const BlockedDepthwise& rows);
-  // Pixels of a block as dwords: four neighbours as bytes, which get data_flip, or two as words, beginning with every `stride`th
-  // pixel. Reads them all.
-  void (*blocked_taps)(Dot dot, const uint8_t* x, int64_t stride, int64_t count, int32_t* y);
+  // Pixels of a block as dwords: four that are `dilation` pixels apart as bytes, which get data_flip, or two as words, beginning
+  // with every `stride`th pixel. Reads them all.
+  void (*blocked_taps)(Dot dot, const uint8_t* x, int64_t stride, int64_t dilation, int64_t count, int32_t* y);
+  // The same as both for small kernels, where products of bytes and registers for several rows are there; else nullptr.
+  void (*depthwise_strips)(const DepthwiseStrips& strips);
   // The points of the 6x6 pixels at `x`.
   void (*tile_input)(const uint8_t* x, int64_t row_bytes, int16_t* y, int64_t point_words);
   void (*tile_sums)(const TileSums& sums);

@@ -19,9 +19,9 @@ struct EvenRows {
 };
 
 #if !defined(ORKNN_INT_NEON)
+// Adds to `sum`.
 template <Dot kDot, int kRows, int kVectors, class RightRows>
 ORKNN_SIMD void sum_tile(const int32_t* a, const RightRows& right, int64_t depth, I32 (&sum)[kRows][kVectors]) {
-  ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = zero32();
   for (int64_t k = 0; k < depth; ++k) {
     const std::byte* from = right(k);
     I32 column[kVectors];
@@ -34,33 +34,58 @@ ORKNN_SIMD void sum_tile(const int32_t* a, const RightRows& right, int64_t depth
 }
 #endif
 
+#if !defined(ORKNN_INT_STREAMS)
+ORKNN_SIMD void stream32(int32_t* to, I32 value) { store32(to, value); }
+ORKNN_SIMD void finish_streams() {}
+#endif
+
+// Sums to where the tile has them; past the caches if they stream.
+template <bool kStreams, int kRows, int kVectors>
+ORKNN_SIMD void store_sums(const I32 (&sum)[kRows][kVectors], int32_t* to, int64_t row_stride, int64_t quad_stride) {
+  const auto put = [](int32_t * at, I32 value) __attribute__((always_inline)) {
+    kStreams ? stream32(at, value) : store32(at, value);
+  };
+  if (quad_stride == 4) {
+    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j)
+        put(to + r * row_stride + j * kLanes, sum[r][j]);
+    return;
+  }
+  // Rows are neighbours, fours of columns are far apart: one four after the other fills whole lines.
+  if constexpr (kLanes == 16 && kRows % 4 == 0) {
+    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) ORKNN_UNROLL for (int r = 0; r < kRows; r += 4) {
+      I32 fours[4];
+      transpose_fours(sum[r][j], sum[r + 1][j], sum[r + 2][j], sum[r + 3][j], fours);
+      ORKNN_UNROLL for (int q = 0; q < 4; ++q) put(to + (4 * j + q) * quad_stride + 4 * r, fours[q]);
+    }
+    return;
+  }
+  alignas(64) int32_t rows[kRows][kVectors * kLanes];
+  ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j)
+      store32(rows[r] + j * kLanes, sum[r][j]);
+  for (int64_t c = 0; c < kVectors * kLanes; c += 4, to += quad_stride)
+    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) std::memcpy(to + r * row_stride, rows[r] + c, 16);
+}
+
 // Rows from `row` and vectors from `vector` on.
 template <Dot kDot, int kRows, int kVectors, class RightRows>
 ORKNN_SIMD void sub_tile(const IntTile& t, RightRows right, int64_t row, int64_t vector) {
   const int64_t column = vector * kLanes;
   I32 sum[kRows][kVectors];
   right.b += column * 4;
-  sum_tile<kDot>(t.a + row, right, t.depth, sum);
-  if (t.start)
-    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] =
-        add(sum[r][j], load32(t.start + column + j * kLanes));
-  int32_t* to = t.sums + row * t.row_stride + column / 4 * t.quad_stride;
-  if (t.quad_stride == 4) {
-    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j)
-        store32(to + r * t.row_stride + j * kLanes, sum[r][j]);
-    return;
+  ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) {
+    const I32 start = t.start ? load32(t.start + column + j * kLanes) : zero32();
+    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][j] = start;
   }
-  // Rows are neighbours, fours of columns are far apart: one four after the other fills whole lines.
-  alignas(64) int32_t rows[kRows][kVectors * kLanes];
-  ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j)
-      store32(rows[r] + j * kLanes, sum[r][j]);
-  for (int64_t c = 0; c < kVectors * kLanes; c += 4, to += t.quad_stride)
-    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) std::memcpy(to + r * t.row_stride, rows[r] + c, 16);
+  sum_tile<kDot>(t.a + row / kIntRows * t.panel_step + row % kIntRows, right, t.depth, sum);
+  int32_t* to = t.sums + row * t.row_stride + column / 4 * t.quad_stride;
+  if (t.streams)
+    store_sums<true>(sum, to, t.row_stride, t.quad_stride);
+  else
+    store_sums<false>(sum, to, t.row_stride, t.quad_stride);
 }
 
 template <Dot kDot, class RightRows>
-__attribute__((noinline)) void tile_of(const IntTile& given, RightRows right) {
-  const IntTile t = given;
+__attribute__((noinline)) void tile_of(const IntTile& t, RightRows right) {
   const int64_t vectors = (t.columns + kLanes - 1) / kLanes;
   for (int64_t r = 0; r < t.rows; r += kTileRows) {
     int64_t j = 0;
@@ -72,6 +97,7 @@ __attribute__((noinline)) void tile_of(const IntTile& given, RightRows right) {
       }
     if (j < vectors) sub_tile<kDot, kTileRows, 1>(t, right, r, j);
   }
+  if (t.streams) finish_streams();
 }
 
 template <Dot kDot>
@@ -676,6 +702,31 @@ static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count)
 
 namespace orknn::sim::kernels::ORKNN_INT_FORM {
 
+// Polynomials of the dwords of each lane: whatever changes a single dword changes the result.
+static uint64_t fingerprint(const void* data, int64_t bytes) {
+  constexpr int64_t kVectors = 8, kStep = kVectors * kLanes * 4;
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  const auto* from = static_cast<const uint8_t*>(data);
+  const I32 factor = all32(static_cast<int32_t>(kOdd));
+  I32 lanes[kVectors];
+  ORKNN_UNROLL for (int64_t i = 0; i < kVectors; ++i) lanes[i] = zero32();
+  const auto take = [&](const uint8_t* step) __attribute__((always_inline)) {
+    ORKNN_UNROLL for (int64_t i = 0; i < kVectors; ++i) lanes[i] = add(multiply(lanes[i], factor), load32(step + i * kLanes * 4));
+  };
+  int64_t at = 0;
+  for (; at + kStep <= bytes; at += kStep) take(from + at);
+  uint8_t rest[kStep] = {};
+  std::memcpy(rest, from + at, static_cast<size_t>(bytes - at));
+  take(rest);
+  uint64_t h = static_cast<uint64_t>(bytes);
+  for (int64_t i = 0; i < kVectors; ++i) {
+    int32_t values[kLanes];
+    store32(values, lanes[i]);
+    for (int64_t j = 0; j < kLanes; ++j) h = (h ^ static_cast<uint32_t>(values[j])) * kOdd;
+  }
+  return h ^ h >> 32;
+}
+
 extern const IntForms kIntForms;
 const IntForms kIntForms = {
     .has_bytes = kHasBytes,
@@ -708,6 +759,7 @@ const IntForms kIntForms = {
     .softmax = softmax,
     .every = every,
     .lookup = lookup,
+    .fingerprint = fingerprint,
     .blocked_blocks = kProductBlocks,
     .blocked_pixels = kBlockPixels,
     .blocked_product = blocked_product,
@@ -718,6 +770,11 @@ const IntForms kIntForms = {
 #endif
     .blocked_depthwise = blocked_depthwise,
     .blocked_taps = blocked_taps,
+#if defined(ORKNN_INT_VNNI)
+    .depthwise_strips = depthwise_strips,
+#else
+    .depthwise_strips = nullptr,
+#endif
     .tile_input = tile_input,
     .tile_sums = tile_sums,
     .tile_output = tile_output,

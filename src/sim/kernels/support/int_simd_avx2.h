@@ -63,11 +63,11 @@ ORKNN_SIMD bool any_above(F32 v, F32 limit) { return _mm256_movemask_ps(_mm256_c
 ORKNN_SIMD I32 widen_whole(const uint8_t* from) {
   return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)))};
 }
-// Two neighbouring pixels of a block as dwords of words.
+// Two pixels of a block that are `step` bytes apart as dwords of words.
 template <Dot kDot>
-ORKNN_SIMD void load_taps(const uint8_t* from, I32 (&to)[2]) {
+ORKNN_SIMD void load_taps(const uint8_t* from, int64_t step, I32 (&to)[2]) {
   const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)),
-                b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + kBlock));
+                b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + step));
   to[0].v = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b));
   to[1].v = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b));
 }

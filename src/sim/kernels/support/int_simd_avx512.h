@@ -19,6 +19,7 @@ constexpr int64_t kLanes = 16;
 constexpr int kTileRows = 8, kTileVectors = 3;
 constexpr int kProductBlocks = 2, kBlockPixels = 14;
 #define ORKNN_INT_PRODUCT
+#define ORKNN_INT_CONVERTS_SUMS
 #if defined(ORKNN_INT_VNNI)
 constexpr bool kHasBytes = true;
 #else
@@ -28,9 +29,21 @@ constexpr bool kHasBytes = false;
 ORKNN_SIMD I32 zero32() { return {_mm512_setzero_si512()}; }
 ORKNN_SIMD I32 load32(const void* from) { return {_mm512_loadu_si512(from)}; }
 ORKNN_SIMD void store32(int32_t* to, I32 value) { _mm512_storeu_si512(to, value.v); }
+#define ORKNN_INT_STREAMS
+ORKNN_SIMD void stream32(int32_t* to, I32 value) { _mm512_stream_si512(reinterpret_cast<__m512i*>(to), value.v); }
+ORKNN_SIMD void finish_streams() { _mm_sfence(); }
 ORKNN_SIMD I32 all32(int32_t value) { return {_mm512_set1_epi32(value)}; }
 ORKNN_SIMD F32 all_float(float value) { return {_mm512_set1_ps(value)}; }
 ORKNN_SIMD F32 load_float(const float* from) { return {_mm512_loadu_ps(from)}; }
+// Rows of four fours become fours of four rows.
+ORKNN_SIMD void transpose_fours(I32 a, I32 b, I32 c, I32 d, I32 (&to)[4]) {
+  const __m512i ab = _mm512_shuffle_i32x4(a.v, b.v, 0x44), cd = _mm512_shuffle_i32x4(c.v, d.v, 0x44),
+                ab_high = _mm512_shuffle_i32x4(a.v, b.v, 0xee), cd_high = _mm512_shuffle_i32x4(c.v, d.v, 0xee);
+  to[0].v = _mm512_shuffle_i32x4(ab, cd, 0x88);
+  to[1].v = _mm512_shuffle_i32x4(ab, cd, 0xdd);
+  to[2].v = _mm512_shuffle_i32x4(ab_high, cd_high, 0x88);
+  to[3].v = _mm512_shuffle_i32x4(ab_high, cd_high, 0xdd);
+}
 template <Dot kDot>
 ORKNN_SIMD I32 dot(I32 sum, I32 a, I32 b) {
 #if defined(ORKNN_INT_VNNI)
@@ -71,18 +84,23 @@ ORKNN_SIMD bool any_above(F32 v, F32 limit) { return _mm512_cmp_ps_mask(v.v, lim
 ORKNN_SIMD I32 widen_whole(const uint8_t* from) {
   return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)))};
 }
-// Neighbouring pixels of a block as dwords: four of bytes, two of words.
+// Pixels of a block that are `step` bytes apart as dwords: four of bytes, two of words.
 template <Dot kDot>
-ORKNN_SIMD void load_taps(const uint8_t* from, I32 (&to)[1]) {
+ORKNN_SIMD void load_taps(const uint8_t* from, int64_t step, I32 (&to)[1]) {
+  const auto pixel = [&](int64_t i) __attribute__((always_inline)) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * step));
+  };
   if constexpr (kDot == Dot::Words) {
-    const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)),
-                  b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + kBlock));
+    const __m128i a = pixel(0), b = pixel(1);
     to[0].v = _mm512_cvtepu8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(a, b), _mm_unpacklo_epi8(a, b)));
     return;
   }
   const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
                 bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-  to[0].v = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, _mm512_loadu_si512(from)), bytes);
+  const __m512i pixels = step == kBlock ? _mm512_loadu_si512(from)
+                                        : _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_set_m128i(pixel(1), pixel(0))),
+                                                             _mm256_set_m128i(pixel(3), pixel(2)), 1);
+  to[0].v = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, pixels), bytes);
 }
 
 // Indices as their upper eight and lower four bits, in the order in which packing leaves them.

@@ -98,11 +98,11 @@ ORKNN_SIMD uint8x8_t load_four(const void* from) {
 ORKNN_SIMD I32 widen_whole(const uint8_t* from) {
   return {vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(load_four(from)))))};
 }
-// Neighbouring pixels of a block as dwords: four of bytes, which get the form's sign, or two of words.
+// Pixels of a block that are `step` bytes apart as dwords: four of bytes, which get the form's sign, or two of words.
 template <Dot kDot>
-ORKNN_SIMD void load_taps(const uint8_t* from, I32 (&to)[4]) {
+ORKNN_SIMD void load_taps(const uint8_t* from, int64_t step, I32 (&to)[4]) {
   if constexpr (kDot == Dot::Words) {
-    const uint8x16_t a = vld1q_u8(from), b = vld1q_u8(from + kBlock), low = vzip1q_u8(a, b), high = vzip2q_u8(a, b);
+    const uint8x16_t a = vld1q_u8(from), b = vld1q_u8(from + step), low = vzip1q_u8(a, b), high = vzip2q_u8(a, b);
     to[0].v = vreinterpretq_s32_u16(vmovl_u8(vget_low_u8(low)));
     to[1].v = vreinterpretq_s32_u16(vmovl_high_u8(low));
     to[2].v = vreinterpretq_s32_u16(vmovl_u8(vget_low_u8(high)));
@@ -110,7 +110,7 @@ ORKNN_SIMD void load_taps(const uint8_t* from, I32 (&to)[4]) {
     return;
   }
   uint8x16_t pixel[4];
-  ORKNN_UNROLL for (int i = 0; i < 4; ++i) pixel[i] = veorq_u8(vld1q_u8(from + i * kBlock), vdupq_n_u8(kDataFlip));
+  ORKNN_UNROLL for (int i = 0; i < 4; ++i) pixel[i] = veorq_u8(vld1q_u8(from + i * step), vdupq_n_u8(kDataFlip));
   ORKNN_UNROLL for (int half = 0; half < 2; ++half) {
     const uint8x16_t first = half == 0 ? vzip1q_u8(pixel[0], pixel[1]) : vzip2q_u8(pixel[0], pixel[1]),
                      last = half == 0 ? vzip1q_u8(pixel[2], pixel[3]) : vzip2q_u8(pixel[2], pixel[3]);

@@ -59,11 +59,6 @@ void wide_tile(const IntForms& f, IntTile t, const int32_t* high_a, const int64_
   }
 }
 
-bool AlignedDwords::allocate(int64_t count) {
-  data_.reset(static_cast<int32_t*>(allocate_aligned(static_cast<size_t>(std::max<int64_t>(count, 1)) * 4)));
-  return data_ != nullptr;
-}
-
 std::optional<float> float_margin(const FloatCheck& f) {
   // Values beyond the bounds end at them, wherever exactly they are.
   const double bound = 2 + static_cast<double>(std::max(std::abs(f.low - f.zero), std::abs(f.high - f.zero)));
@@ -98,8 +93,9 @@ void OutputPlan::measure_floats(int64_t channels) {
   if (has_addend) check.reach = std::abs(gain * add_gain) * static_cast<double>(int_reach(addend_type, add_zero));
   const std::optional<float> found = float_margin(check);
   const bool turns_signs = !slope_factor.empty() && std::ranges::any_of(channel_factor, [](int32_t f) { return f < 0; });
-  is_float_enough =
-      found && largest < 0.5 && !turns_signs && std::abs(factor[0]) <= kMostInDoubles;  // converted values fit an int32
+  // Whatever the sums are, floats must fit an int32.
+  const double reach = 0x1p31 * largest + std::abs(static_cast<double>(zero)) + 512 + 2 * check.reach;
+  is_float_enough = found && reach < 0x7ffff000 && !turns_signs && std::abs(factor[0]) <= most_in_doubles;
   if (found) margin = *found;
   stage_error = check.roundings * check.gain;
 }

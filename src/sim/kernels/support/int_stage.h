@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/memory.h"
 #include "ops/support/requantize.h"
 #include "sim/kernel.h"
+#include "sim/kernels/support/aligned_array.h"
 #include "sim/kernels/support/int_forms.h"
 
 namespace orknn::sim::kernels {
@@ -34,22 +34,14 @@ constexpr int32_t high_half(int64_t value) { return static_cast<int32_t>(value >
 void wide_tile(const IntForms& f, IntTile tile, const int32_t* high_a, const int64_t* start, int32_t* low, int32_t* high,
                int64_t* sums);
 
-// Memory of dwords, aligned to a cache line.
-class AlignedDwords {
- public:
-  // False when memory is short.
-  bool allocate(int64_t count);
-  int32_t* data() const { return data_.get(); }
-
- private:
-  AlignedPtr<int32_t> data_;
-};
-
 // Input slots of a node's bias, added operand and table.
 struct StageSlots {
   size_t bias, addend, table;
 };
 constexpr size_t kNoSlot = SIZE_MAX;
+
+// Factors of the output converter whose products with any value are exact in doubles.
+constexpr int64_t kMostInDoubles = 1 << 18;
 
 // How the sums of each channel become results. Lists have an entry per channel, and some more, so that vectors may read beyond
 // the last.
@@ -71,7 +63,8 @@ struct OutputPlan {
   float add_scale = 0, margin = 0, start = 0, blocked_margin = 0;
   std::vector<uint8_t> byte_table, steps;  // of blocks, in the place of `table`
   int32_t steps_up = 0, steps_down = 0;
-  double stage_error = 0;  // what the roundings of the stages add up to
+  double stage_error = 0;                    // what the roundings of the stages add up to
+  int64_t most_in_doubles = kMostInDoubles;  // a larger factor may make products with sums that doubles do not hold
   double channel_unit = 1, slope_unit = 1, add_gain = 0, gain = 0;
 
   // Nothing for nodes whose parameters are wrong or not known ahead: the reference kernel then says what is the matter.
@@ -79,6 +72,8 @@ struct OutputPlan {
 
   // For results and operands in blocks, which are unsigned bytes.
   void make_unsigned();
+  // What floats need, from the parameters of the first channels.
+  void measure_floats(int64_t channels);
   bool is_bytes() const { return type != Int::Signed16 && (!has_addend || addend_type != Int::Signed16); }
   // The converter of one channel for results at `y` (and operands at `addend`), or of all channels of a row.
   IntConvert channel(int64_t channel, const void* addend, void* y) const;
@@ -86,7 +81,6 @@ struct OutputPlan {
 
  private:
   void divide_table();
-  void measure_floats(int64_t channels);
 };
 
 // Runs the converter in the given form, or by its stages where floats are too coarse.
@@ -109,7 +103,4 @@ struct FloatCheck {
   int64_t zero = 0, low = 0, high = 0;
 };
 std::optional<float> float_margin(const FloatCheck& check);
-// Factors of the output converter whose products with any value are exact in doubles.
-constexpr int64_t kMostInDoubles = 1 << 18;
-
 }  // namespace orknn::sim::kernels

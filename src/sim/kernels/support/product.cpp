@@ -8,6 +8,7 @@ namespace {
 constexpr int64_t kDepthBlock = 1536;       // depth of one pass; longer sums go through memory between passes
 constexpr int64_t kPanelBytes = 512 << 10;  // packed B of one job: stays in the second-level cache
 constexpr int64_t kJobsPerThread = 3;       // enough to even out unequal threads
+constexpr int64_t kRunsPerThread = 8;       // of jobs, likewise
 constexpr int64_t kSmallestJob = 100'000;   // multiply-accumulates below which dividing further costs more than it gives
 constexpr int64_t kPackedBytes = 64 << 20;  // packed A of the batches that run together
 
@@ -49,11 +50,6 @@ const void* advance(const void* p, Storage s, int64_t elements) {
 }
 }  // namespace
 
-bool AlignedFloats::allocate(int64_t count) {
-  data_.reset(static_cast<float*>(allocate_aligned(static_cast<size_t>(count) * sizeof(float))));
-  return data_ != nullptr;
-}
-
 Status out_of_scratch(int64_t bytes) {
   return Status::error(Code::OutOfMemory, "no memory for working space").expected(std::to_string(bytes) + " bytes");
 }
@@ -64,10 +60,21 @@ void for_each_job(ThreadPool& pool, int64_t jobs, const std::function<void(int64
     for (int64_t job = 0; job < jobs; ++job) body(job, 0);
     return;
   }
-  std::atomic<int64_t> next{0};
+  // As in ThreadPool::parallel_for: the caller takes runs of jobs from the first one on, the others from the last one back, so
+  // that each finds in its cache what it computed in the layer before. Longer runs where jobs are many: taking one moves a line
+  // of memory between the cores.
+  constexpr uint64_t kOneFromBehind = uint64_t{1} << 32;
+  const int64_t run = std::max<int64_t>(1, jobs / (kRunsPerThread * workers)), runs = divide_up(jobs, run);
+  std::atomic<uint64_t> taken{0};
   pool.parallel_for(workers, 1, [&](int64_t begin, int64_t end) {
     for (int64_t worker = begin; worker < end; ++worker)
-      for (int64_t job; (job = next.fetch_add(1, std::memory_order_relaxed)) < jobs;) body(job, worker);
+      for (;;) {
+        const uint64_t before = taken.fetch_add(worker == 0 ? 1 : kOneFromBehind, std::memory_order_relaxed);
+        const auto front = static_cast<int64_t>(before % kOneFromBehind), behind = static_cast<int64_t>(before / kOneFromBehind);
+        if (front + behind >= runs) break;
+        const int64_t first = (worker == 0 ? front : runs - 1 - behind) * run;
+        for (int64_t job = first; job < std::min(first + run, jobs); ++job) body(job, worker);
+      }
   });
 }
 

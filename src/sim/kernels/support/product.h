@@ -6,23 +6,12 @@
 
 #include "base/memory.h"
 #include "sim/kernel.h"
+#include "sim/kernels/support/aligned_array.h"
 #include "sim/kernels/support/forms.h"
 #include "sim/kernels/support/inline_function.h"
 #include "sim/kernels/support/tail.h"
 
 namespace orknn::sim::kernels {
-
-// Memory aligned to a cache line.
-class AlignedFloats {
- public:
-  AlignedFloats() = default;
-  // False when memory is short.
-  bool allocate(int64_t count);
-  float* data() const { return data_.get(); }
-
- private:
-  AlignedPtr<float> data_;
-};
 
 // A matrix whose elements are somewhere in memory.
 struct MatrixSource {
