@@ -233,7 +233,7 @@ def test_ctrl_c_ends_a_wait(devices, model):
 
 def test_ctrl_c_frees_the_board(devices, make_onnx, tmp_path, build):
     """The run of a client that was interrupted ends between two tasks, long before its end."""
-    steps, shape = 3000, [1, 1 << 20]
+    steps, shape = 3000, [1, 1 << 22]
     nodes = [("Tanh" if i % 2 else "Sigmoid", [f"t{i}"], [f"t{i + 1}"], {}) for i in range(steps)]
     path = make_onnx(nodes, {"t0": ("float32", shape)}, {f"t{steps}": ("float32", shape)})
     assert build(path, optimization_level=0).export_rknn(str(tmp_path / "long.rknn")) == 0
@@ -245,7 +245,7 @@ from rknn.api import RKNN
 api = RKNN()
 assert api.load_rknn(sys.argv[1]) == 0 and api.init_runtime("rk3588", device_id=sys.argv[2]) == 0
 print("ready", flush=True)
-api.inference([np.zeros((1, 1 << 20), np.float32)])
+api.inference([np.zeros((1, 1 << 22), np.float32)])
 """
     words = [sys.executable, "-c", script, str(tmp_path / "long.rknn"), server.address]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 
 #include "base/forks.h"
 #include "format/bytes.h"
@@ -63,7 +64,8 @@ Status Device::open() {
   reader_ = FrameReader(kMaxHandshakeBytes);
   next_ = filled_ = 0;
   forks_ = fork_count();
-  shared_ = {};
+  shared_.reset();
+  input_ranges_.clear();
   ORKNN_TRY_ASSIGN(socket_, Socket::connect(address_, Clock::now() + options_.connect_timeout));
   Status status = shake_hands();
   return status ? status : broken(status);
@@ -75,7 +77,7 @@ Status Device::shake_hands() {
   ORKNN_TRY_ASSIGN(const Frame reply, expect(Type::Welcome, Clock::now() + options_.connect_timeout));
   ORKNN_TRY_ASSIGN(const Welcome welcome, Welcome::decode(reply.payload));
   if (welcome.version != kProtocolVersion)
-    return unsupported("the rknn_server at " + address_.to_string() + " speaks another version of the protocol")
+    return unsupported("the rknn_server at " + address_.to_string() + " uses another version of the protocol")
         .expected(std::to_string(kProtocolVersion))
         .found(std::to_string(welcome.version))
         .hint("install the same release of OpenRKNN on both sides");
@@ -182,24 +184,42 @@ Status Device::upload(std::span<const std::byte> bytes) {
 }
 
 Status Device::share(uint64_t bytes) {
-  if (shared_.bytes().size() >= bytes) return {};
+  if (shared_ && shared_->bytes().size() >= bytes) return {};
   ORKNN_TRY_ASSIGN(SharedMemory memory, SharedMemory::create(format::aligned(bytes)));
   ORKNN_TRY(send(Type::Share, Share{memory.bytes().size()}.encode(), deadline(), memory.fd()));
   ORKNN_TRY(expect(Type::Shared, deadline()).status());
-  shared_ = std::move(memory);
+  shared_ = std::make_shared<SharedMemory>(std::move(memory));
   return {};
 }
 
 // Offsets of the inputs in shared memory; none when they are to go in the message.
 Result<std::vector<uint64_t>> Device::put_inputs(std::span<const ir::TensorView> inputs, uint64_t& end) {
   end = 0;
+  input_ranges_.clear();
   if (!options_.share_memory || !address_.is_unix() || total_bytes(inputs) + result_bytes_ < kShareFrom)
     return std::vector<uint64_t>{};
   std::vector<uint64_t> offsets = place_tensors(inputs, 0, end);
+  // Values that lie there already and are to move might be overwritten by others: they go to new memory instead.
+  if (shared_) {
+    const std::span<const std::byte> memory = shared_->bytes();
+    for (size_t i = 0; shared_ && i < inputs.size(); ++i) {
+      const auto* at = static_cast<const std::byte*>(inputs[i].data);
+      const bool is_there = !std::less<>()(at, memory.data()) && std::less<>()(at, memory.data() + memory.size());
+      if (is_there && at != memory.data() + offsets[i]) shared_.reset();
+    }
+  }
   ORKNN_TRY(share(format::aligned(end) + format::aligned(result_bytes_) + format::kFileAlignment));
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].bytes()) std::memcpy(shared_.bytes().data() + offsets[i], inputs[i].data, inputs[i].bytes());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::byte* place = shared_->bytes().data() + offsets[i];
+    input_ranges_.push_back({offsets[i], inputs[i].bytes()});
+    if (inputs[i].bytes() && inputs[i].data != place) std::memcpy(place, inputs[i].data, inputs[i].bytes());
+  }
   return offsets;
+}
+
+std::shared_ptr<void> Device::input_place(size_t index, uint64_t bytes) const {
+  if (!socket_ || forks_ != fork_count() || index >= input_ranges_.size() || input_ranges_[index].bytes != bytes) return nullptr;
+  return {shared_, shared_->bytes().data() + input_ranges_[index].offset};
 }
 
 // `until`: when the reply must be here.
@@ -285,7 +305,7 @@ Status Device::take_outputs(Frame frame, std::vector<ir::TensorView>& outputs) {
   copies_.clear();
   result_bytes_ = 0;
   const std::span<const std::byte> from =
-      last_tensors_.shared ? std::span<const std::byte>(shared_.bytes()) : last_result_.payload;
+      last_tensors_.shared && shared_ ? std::span<const std::byte>(shared_->bytes()) : last_result_.payload;
   for (const TensorPlace& place : last_tensors_.places) {
     if (place.offset > from.size() || place.bytes > from.size() - place.offset)
       return broken(io_error("the rknn_server at " + address_.to_string() + " sent results without a place to put them"));

@@ -45,6 +45,9 @@ class Device {
   Status load(ModelBytes model);
   // The contents of a model file that lies on the device.
   Result<std::vector<std::byte>> fetch(const std::string& path);
+  // Where the device reads input `index`, when it shares memory with this process and its last input there had as many bytes:
+  // run() does not copy what lies there. nullptr = anywhere.
+  std::shared_ptr<void> input_place(size_t index, uint64_t bytes) const;
   // `outputs` stay valid until the next run.
   Status run(const RunOptions& options, std::span<const ir::TensorView> inputs, std::vector<ir::TensorView>& outputs);
   // The same run with every input and every computed tensor shown to `observe` in the order in which they are computed. Layers
@@ -88,8 +91,12 @@ class Device {
   uint32_t forks_ = 0;            // fork_count() when the connection was made
   Ready facts_;
   ModelBytes model_;
-  SharedMemory shared_;
-  uint64_t result_bytes_ = 0;  // of the last run, in shared memory
+  std::shared_ptr<SharedMemory> shared_;
+  struct Range {
+    uint64_t offset = 0, bytes = 0;
+  };
+  std::vector<Range> input_ranges_;  // of the last run, in shared memory
+  uint64_t result_bytes_ = 0;        // of the last run, in shared memory
   Frame last_result_;
   Tensors last_tensors_;
   std::vector<ir::TensorData> copies_;

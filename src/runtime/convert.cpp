@@ -337,12 +337,19 @@ void InputConverter::run(const void* from, void* to, ThreadPool& pool) {
     convert_pixels(static_cast<const uint8_t*>(from), target, pool);
 }
 
-Result<TensorData> convert_input(const format::Port& port, const Tensor& tensor, const InputData& data, ThreadPool& pool) {
+Result<TensorData> convert_input(const format::Port& port, const Tensor& tensor, const InputData& data, ThreadPool& pool,
+                                 const InputPlace& place) {
   ORKNN_TRY_ASSIGN(InputConverter converter, InputConverter::make(port, tensor, data));
   if (const size_t needed = converter.needed_bytes(); data.bytes < needed || (!data.data && needed))
     return invalid_argument("input '" + tensor.name + "' is too small")
         .expected(std::to_string(needed) + " bytes")
         .found(std::to_string(data.data ? data.bytes : 0));
+  const size_t bytes = static_cast<size_t>(element_count(converter.dims())) * dtype_bytes(converter.dtype());
+  if (std::shared_ptr<void> to = place ? place(bytes) : nullptr) {
+    converter.run(data.data, to.get(), pool);
+    const void* at = to.get();
+    return TensorData::wrap(converter.dtype(), converter.dims(), at, std::move(to));
+  }
   TensorData out = TensorData::allocate(converter.dtype(), converter.dims());
   converter.run(data.data, out.mutable_data(), pool);
   return out;

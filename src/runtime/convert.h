@@ -1,6 +1,8 @@
 // What users feed and fetch against what a program computes with: element types, axis order, normalization, quantization.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "base/threads.h"
@@ -94,7 +96,10 @@ class InputConverter {
   std::vector<std::byte> table_;  // results for every pixel value of every channel; empty = not used
 };
 
-Result<ir::TensorData> convert_input(const format::Port& port, const ir::Tensor& tensor, const InputData& data, ThreadPool& pool);
+// `place` gives memory for the value when the size is known, nullptr = memory of its own.
+using InputPlace = std::function<std::shared_ptr<void>(size_t bytes)>;
+Result<ir::TensorData> convert_input(const format::Port& port, const ir::Tensor& tensor, const InputData& data, ThreadPool& pool,
+                                     const InputPlace& place = nullptr);
 
 // Writes a result of the program in another form; run() allocates nothing.
 class OutputConverter {

@@ -17,6 +17,7 @@ struct Waiter {
   uint32_t mask;
   int priority;
   Waiter* next = nullptr;
+  std::condition_variable may_go{};
 };
 
 thread_local int leases_of_thread = 0;
@@ -27,7 +28,6 @@ struct Board {
   explicit Board(int core_count) : cores(core_count) {}
   const int cores;
   std::mutex mutex;
-  std::condition_variable changed;
   uint32_t busy = 0;
   Waiter* first = nullptr;                                     // in the order in which they are served
   std::unordered_map<int, std::unique_ptr<ThreadPool>> pools;  // by number of cores and the first of them
@@ -53,9 +53,18 @@ struct Board {
       taken |= earlier->mask ? earlier->mask : lowest_free(taken);
     return fits(w.mask, taken);
   }
+  // Those that may go now; the others sleep on.
+  void wake() {
+    uint32_t taken = busy;
+    for (Waiter* w = first; w; w = w->next) {
+      if (fits(w->mask, taken)) w->may_go.notify_one();
+      taken |= w->mask ? w->mask : lowest_free(taken);
+    }
+  }
   // False: the deadline passed, or nobody waits any more.
-  template <class Ready>
-  bool wait(std::unique_lock<std::mutex>& lock, const CoreRequest& request, const Ready& ready) {
+  bool wait(std::unique_lock<std::mutex>& lock, const CoreRequest& request, Waiter& waiter) {
+    const auto ready = [&] { return may_go(waiter); };
+    std::condition_variable& changed = waiter.may_go;
     if (!request.stop) {
       if (request.deadline) return changed.wait_until(lock, *request.deadline, ready);
       changed.wait(lock, ready);
@@ -116,18 +125,17 @@ std::optional<CoreLease> CoreLease::take(const platform::Platform& chip, const C
   Waiter waiter{request.mask & board.all(), request.priority};
   std::unique_lock lock(board.mutex);
   board.enqueue(waiter);
-  const auto ready = [&] { return board.may_go(waiter); };
-  const bool got = board.wait(lock, request, ready);
+  const bool got = board.wait(lock, request, waiter);
   board.dequeue(waiter);
   if (!got) {
-    board.changed.notify_all();
+    board.wake();
     return std::nullopt;
   }
   lease.mask_ = waiter.mask ? waiter.mask : board.lowest_free(board.busy);
   board.busy |= lease.mask_;
   lease.board_ = &board;
   ++leases_of_thread;
-  if (board.first) board.changed.notify_all();
+  board.wake();
   lease.pool_ = &board.pool_of(lease.mask_);  // may throw: by then everything is as the lease's end expects it
   return lease;
 }
@@ -140,7 +148,7 @@ CoreLease::~CoreLease() {
   --leases_of_thread;
   const std::lock_guard lock(board_->mutex);
   board_->busy &= ~mask_;
-  if (board_->first) board_->changed.notify_all();
+  board_->wake();
 }
 
 int waiting_runs(const platform::Platform& chip) {

@@ -92,6 +92,9 @@ Result<InputData> bound_input_form(const PortInfo& port, const InputRequest& req
             .pass_through = is_prepared(port, given)};
   }
   if (port.layout == Layout::Undefined || form.layout != Layout::NHWC || form.lanes > 0) return form;
+  const int64_t height = port.dims[port.layout == Layout::NHWC ? 1 : 2];
+  if (picture_rows != 0 && picture_rows < height)
+    return invalid_argument("h_stride " + std::to_string(picture_rows) + " is less than the height " + std::to_string(height));
   form.picture_rows = picture_rows;
   if (native.fmt != RKNN_TENSOR_NHWC) return form;
   // Rows are padded where the NPU reads the picture itself: bytes always, other types as long as they are its own and there is

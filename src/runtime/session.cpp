@@ -39,7 +39,7 @@ std::vector<PortInfo> describe_all(const format::Program& program, const std::ve
   return infos;
 }
 
-// Whether some number of `data` lies outside of an integer type.
+// Whether some number of `data` is outside an integer type.
 bool leaves_range(const InputData& data, DType type) {
   const auto low = static_cast<double>(dtype_min(type)), high = static_cast<double>(dtype_max(type));
   bool leaves = false;
@@ -217,6 +217,8 @@ Status Session::use_registers(MakeUnit unit) {
   return {};
 }
 
+std::string Session::unit_name() const { return networks_[current_] ? networks_[current_]->unit().name() : std::string(); }
+
 bool Session::replaces_operators() const {
   return std::ranges::any_of(program().tasks,
                              [&](const format::Task& task) { return custom_ops_.replaces(program().graph.node(task.node)); });
@@ -283,7 +285,8 @@ Status Session::set_input(size_t index, const InputData& data) {
         .model(model_->name);
   try {
     const format::Port& port = program().inputs[index];
-    auto value = convert_input(port, program().graph.tensor(port.tensor), data, *pool_);
+    auto value = convert_input(port, program().graph.tensor(port.tensor), data, *pool_,
+                               [&](size_t bytes) { return device_ ? device_->input_place(index, bytes) : nullptr; });
     if (!value) return Status(value.status()).model(model_->name);
     const PortInfo& info = inputs_[index];
     if (!warned_of_range_ && !info.quantized && is_integer(info.dtype) && data.dtype != info.dtype &&

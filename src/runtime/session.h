@@ -76,6 +76,8 @@ class Session {
   Status use_registers(MakeUnit unit = {});
   void use_simulator() { make_unit_ = {}; }
   bool uses_registers() const { return static_cast<bool>(make_unit_); }
+  // Where the streams of the last run were executed: "the chip model", "rocket (/dev/accel/accel0)". Empty before there was one.
+  std::string unit_name() const;
 
   // Takes the data at once. An input that was never set is all zeros.
   Status set_input(size_t index, const InputData& data);
@@ -116,6 +118,8 @@ class Session {
   ir::TensorView output_value(size_t index) const;
   // The values that the program takes, as output_value gives those that it makes; for whoever runs the model for somebody else.
   Status run_values(std::span<const ir::TensorView> inputs, const sim::RunHooks& hooks);
+  // Result `index` of run_values(), whose size the program states, is computed to `to`; nullptr = into the session's own memory.
+  void place_result(size_t index, void* to) { executor().place_output(index, to); }
   void convert_result(size_t index, const ir::TensorView& value, DType dtype, void* to) const;
   ir::TensorData output(size_t index) const;
 

@@ -1,6 +1,7 @@
 #include "server/board.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "format/rknn_file.h"
@@ -178,12 +179,18 @@ Result<TracedLayers> BoardContext::trace(const RunRequest& request, std::span<co
       std::memcpy(value.data, found->second.data(), value.bytes());
   };
   if (trace.amendments.empty()) hooks.amend = nullptr;
-  ORKNN_TRY(run(request, inputs, std::move(hooks)));
+  ORKNN_TRY(run(request, inputs, std::move(hooks), nullptr));
   ORKNN_TRY(misfit);
   return traced;
 }
 
-Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorView> inputs, sim::RunHooks hooks) {
+Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorView> inputs,
+                         const std::function<void()>& take_results) {
+  return run(request, inputs, {}, take_results);
+}
+
+Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorView> inputs, sim::RunHooks hooks,
+                         const std::function<void()>& take_results) {
   const platform::Platform& chip = board_.chip();
   ORKNN_TRY(session_->choose_program(request.program));
   uint32_t mask = request.core_mask;
@@ -202,11 +209,15 @@ Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorVi
   hooks.deadline = request.deadline;
   hooks.stop = request.stop;
   const auto begin = Clock::now();
-  Status status = runtime::run_values_with_report(*session_, inputs, {.level = runtime::environment_log_level(0)}, hooks);
+  ORKNN_ASSERT(lease->mask() != 0, "a client's run is no part of another run");
+  Workspace& workspace = board_.workspaces_[static_cast<size_t>(std::countr_zero(lease->mask()))];
+  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorView> copies, workspace.lend_to(*session_, inputs, take_results != nullptr));
+  Status status = runtime::run_values_with_report(*session_, copies, {.level = runtime::environment_log_level(0)}, hooks);
   last_microseconds_ = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count());
   if (!status) count_stop();
   ++board_.runs_;
   board_.busy_microseconds_ += last_microseconds_;
+  if (status && take_results) take_results();
   return status;
 }
 

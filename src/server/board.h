@@ -2,6 +2,7 @@
 // clients, and longer than their clients as long as there is room.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -15,6 +16,7 @@
 #include "platform/platforms.h"
 #include "remote/messages.h"
 #include "runtime/session.h"
+#include "server/workspace.h"
 
 namespace orknn::server {
 
@@ -51,7 +53,9 @@ class Board;
 class BoardContext {
  public:
   const runtime::Session& session() const { return *session_; }
-  Status run(const RunRequest& request, std::span<const ir::TensorView> inputs) { return run(request, inputs, {}); }
+  // `take_results` is called after a run that succeeded, while the memory with its results is still there.
+  Status run(const RunRequest& request, std::span<const ir::TensorView> inputs, const std::function<void()>& take_results);
+  // Its results stay until the next run.
   Result<TracedLayers> trace(const RunRequest& request, std::span<const ir::TensorView> inputs, const TraceRequest& trace);
   ir::TensorView output(size_t i) const { return session_->output_value(i); }
   size_t outputs() const { return session_->outputs().size(); }
@@ -60,7 +64,8 @@ class BoardContext {
 
  private:
   friend class Board;
-  Status run(const RunRequest& request, std::span<const ir::TensorView> inputs, sim::RunHooks hooks);
+  Status run(const RunRequest& request, std::span<const ir::TensorView> inputs, sim::RunHooks hooks,
+             const std::function<void()>& take_results);
   BoardContext(Board& board, std::unique_ptr<runtime::Session> session) : board_(board), session_(std::move(session)) {}
   Board& board_;
   std::shared_ptr<void> model_;      // what the session was made from
@@ -124,6 +129,7 @@ class Board {
   uint64_t uses_ = 0;                                                       // counts openings: which model was used last
   std::atomic<size_t> clients_{0};
   std::atomic<uint64_t> runs_{0}, stopped_{0}, busy_microseconds_{0};
+  std::array<Workspace, 32> workspaces_;  // by core; those who hold the core use it
 };
 
 }  // namespace orknn::server

@@ -99,6 +99,69 @@ TEST(Server, ResultsAreThoseOfThisProcess) {
       }
 }
 
+format::Model sum_model(int64_t elements) {
+  const std::string type = "float32[" + std::to_string(elements) + "]";
+  return tests::capi_model("graph \"g\" (%a: " + type + ", %b: " + type + ") -> (%y) {\n  %c: " + type +
+                           " = Neg(%a)\n  %y: " + type + " = Add(%c, %b)\n}");
+}
+
+void set_all(runtime::Session& session, size_t input, float value) {
+  const ir::Dims dims = session.inputs()[input].dims;
+  const std::vector<float> values(static_cast<size_t>(ir::element_count(dims)), value);
+  runtime::InputData data{.dtype = DType::Float32, .layout = ir::Layout::Undefined, .pass_through = false};
+  data.data = values.data();
+  data.bytes = values.size() * 4;
+  data.dims = dims;
+  EXPECT_TRUE(session.set_input(input, data));
+}
+
+// From the second run on inputs are converted to where the server reads them; those that are not set again stay what they are, on
+// a new connection, too.
+TEST(Server, InputsStayWhatTheyAre) {
+  for (const int64_t elements : {16, 100000}) {
+    Running running;
+    const auto session = make_session(sum_model(elements), 1);
+    auto device = running.connect();
+    ASSERT_TRUE(device) << device.status().to_string();
+    ASSERT_TRUE(session->use_device(std::move(*device)));
+    const auto result = [&] {
+      const std::vector<ir::TensorData> all = results(*session);
+      return all.empty() ? 0.0f : all[0].as<float>()[elements - 1];
+    };
+    set_all(*session, 0, 1);
+    set_all(*session, 1, 10);
+    EXPECT_EQ(result(), 9);
+    set_all(*session, 0, 2);
+    EXPECT_EQ(result(), 8);
+    set_all(*session, 1, 20);
+    EXPECT_EQ(result(), 18);
+    EXPECT_EQ(result(), 18);
+    const Address address = running.server->addresses()[0];
+    running.server.reset();
+    EXPECT_FALSE(session->run());
+    auto again = Server::start(running.board, {address}, {});
+    ASSERT_TRUE(again) << again.status().to_string();
+    EXPECT_EQ(result(), 18);
+    set_all(*session, 0, 5);
+    EXPECT_EQ(result(), 15);
+  }
+}
+
+// Contexts of several models use the memory of a core one after the other.
+TEST(Server, ContextsThatShareMemoryDoNotMixResults) {
+  Running running;
+  const std::vector<format::Model> models = {chain_model(3, 100000), sum_model(50000), chain_model(5, 20), sum_model(200000)};
+  std::vector<std::unique_ptr<runtime::Session>> sessions;
+  for (const format::Model& model : models) {
+    sessions.push_back(make_session(model, 7));
+    auto device = running.connect();
+    ASSERT_TRUE(device) << device.status().to_string();
+    ASSERT_TRUE(sessions.back()->use_device(std::move(*device)));
+  }
+  for (int round = 0; round < 3; ++round)
+    for (size_t i = 0; i < models.size(); ++i) expect_same(results(*sessions[i]), results(*make_session(models[i], 7)));
+}
+
 TEST(Server, ModelsLargerThanAMessageComeInParts) {
   for (const bool sealed : {false, true}) {
     const Running running({.message_bytes = 2048}, sealed ? test_key() : SharedKey{});

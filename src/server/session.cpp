@@ -34,7 +34,6 @@ void Session::close() {
   shared_ = {};
   parts_ = {};
   room_ = nullptr;
-  inputs_.clear();
   amendments_.clear();
   place_ = nullptr;
 }
@@ -62,7 +61,7 @@ bool Session::receive(std::span<const std::byte> bytes, std::vector<std::byte>& 
     }
     if (problem) continue;
     log(LogLevel::Warn, "rknn_server", (client_.empty() ? "a client" : client_) + " is disconnected: " + problem.to_string());
-    // A stranger learns nothing but that it is not welcome.
+    // Before it has logged in, a client is told nothing about the reason.
     if (is_logged_in()) send(Type::Problem, Problem::of(problem).encode());
     return false;
   }
@@ -87,7 +86,7 @@ Status Session::greet(const Frame& frame) {
   const Welcome welcome{kProtocolVersion, !key_.empty(), make_random()};
   send(Type::Welcome, welcome.encode());
   if (hello.version != kProtocolVersion)
-    return unsupported("it speaks another version of the protocol")
+    return unsupported("it uses another version of the protocol")
         .expected(std::to_string(kProtocolVersion))
         .found(std::to_string(hello.version));
   if (!key_.empty()) {
@@ -185,9 +184,8 @@ Status Session::share(const Share& share) {
   return {};
 }
 
-Result<std::vector<ir::TensorView>> Session::inputs_of(const Tensors& tensors, std::span<const std::byte> payload) {
+Result<std::vector<ir::TensorView>> Session::inputs_of(const Tensors& tensors, std::span<const std::byte> payload) const {
   const std::span<const std::byte> from = tensors.shared ? std::span<const std::byte>(shared_.bytes()) : payload;
-  inputs_.clear();
   std::vector<ir::TensorView> views;
   uint64_t copied = 0;  // places may overlap: many small descriptions of one large memory
   for (const TensorPlace& place : tensors.places) {
@@ -195,11 +193,8 @@ Result<std::vector<ir::TensorView>> Session::inputs_of(const Tensors& tensors, s
       return invalid_argument("the inputs are together larger than one message may be");
     copied += place.bytes;
     if (place.offset > from.size() || place.bytes > from.size() - place.offset)
-      return invalid_argument("an input lies outside of the memory that was shared");
-    // A copy: it is aligned, and the client cannot change it while kernels read it.
-    inputs_.push_back(ir::TensorData::allocate(place.dtype, place.dims));
-    if (place.bytes) std::memcpy(inputs_.back().mutable_data(), from.data() + place.offset, place.bytes);
-    views.push_back(inputs_.back().view());
+      return invalid_argument("an input is outside the memory that was shared");
+    views.push_back({place.dtype, place.dims, from.data() + place.offset});
   }
   return views;
 }
@@ -209,9 +204,7 @@ Status Session::run(std::span<const std::byte> payload) {
   Tensors tensors;
   ORKNN_TRY_ASSIGN(const Run run, Run::decode(payload, tensors));
   ORKNN_TRY_ASSIGN(const std::vector<ir::TensorView> inputs, inputs_of(tensors, payload));
-  ORKNN_TRY(context_->run(request_of(run), inputs));
-  send_result(run);
-  return {};
+  return context_->run(request_of(run), inputs, [&] { send_result(run); });
 }
 
 RunRequest Session::request_of(const Run& run) const {

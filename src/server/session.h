@@ -63,7 +63,8 @@ class Session {
   Status measure(const remote::Measure& measure);
   RunRequest request_of(const remote::Run& run) const;
   Status use(std::unique_ptr<BoardContext> context);
-  Result<std::vector<ir::TensorView>> inputs_of(const remote::Tensors& tensors, std::span<const std::byte> payload);
+  // Views of what the client sent, in its memory or in the message.
+  Result<std::vector<ir::TensorView>> inputs_of(const remote::Tensors& tensors, std::span<const std::byte> payload) const;
   void send_result(const remote::Run& run);
   void send(remote::Type type, std::span<const std::byte> payload);
   // Replies do not pile up: what waits is sent before more is made.
@@ -87,7 +88,6 @@ class Session {
   std::unique_ptr<BoardContext> context_;
   std::map<uint32_t, ir::TensorData> amendments_;  // for traces
   uint64_t amendment_bytes_ = 0;
-  std::vector<ir::TensorData> inputs_;  // copies, aligned as kernels want them
 };
 
 }  // namespace orknn::server

@@ -193,6 +193,42 @@ TEST(CApiShare, WeightsThatTheFileLeavesOut) {
   EXPECT_EQ(refused(RKNN_FLAG_SHARE_WEIGHT_MEM, &extend), RKNN_ERR_MODEL_INVALID) << "other weights of the same shape";
 }
 
+// 1024 channels become as many, 4 MB of weights, on maps of different sizes: the second context adds its activations alone, not
+// the form in which kernels read the weights.
+TEST(CApiShare, WeightsAreInMemoryOnce) {
+  const auto model = [](int64_t size, bool leaves_out_weights) {
+    const std::string plane = "," + std::to_string(size) + "," + std::to_string(size) + "]";
+    format::Model m = capi_model("graph \"g\" (%x: float32[1,1024" + plane + ") -> (%y) {\n  %w: float32[1] = const {0}\n" +
+                                 "  %y: float32[1,1024" + plane + " = Conv(%x, %w) {kernel_shape=[1, 1]}\n}");
+    ir::TensorData w = ir::TensorData::allocate(DType::Float32, {1024, 1024, 1, 1});
+    auto* values = static_cast<float*>(w.mutable_data());
+    for (int i = 0; i < 1024 * 1024; ++i) values[i] = static_cast<float>(i % 31) * 1e-3f;
+    ir::Graph& g = m.programs[0].graph;
+    g.tensor(g.find_tensor("w")).constant = w;
+    g.tensor(g.find_tensor("w")).shape = ir::Shape{1024, 1024, 1, 1};
+    m.programs[0].tasks[0].engine = ir::Engine::Conv;
+    m.float_dtype = "float32";
+    m.leaves_out_weights = leaves_out_weights;
+    return bytes_of(m);
+  };
+  const std::vector<std::byte> full = model(4, false), larger = model(6, false), slave = model(6, true);
+  const std::vector<float> input = numbers(1024 * 36, 0.5f);
+  TestContext donor(full);
+  run_once(donor, numbers(1024 * 16, 0.5f));
+  rknn_init_extend extend{};
+  extend.ctx = donor;
+  const auto growth = [&](const std::vector<std::byte>& bytes, uint32_t flags, std::vector<uint8_t>& result) {
+    const size_t heap = heap_bytes();
+    TestContext context(bytes, flags, &extend);
+    result = run_once(context, input);
+    return heap_bytes() - heap;
+  };
+  std::vector<uint8_t> alone, sharing;
+  EXPECT_GT(growth(larger, 0, alone), size_t{4} << 20);
+  EXPECT_LT(growth(slave, RKNN_FLAG_SHARE_WEIGHT_MEM, sharing), size_t{2} << 20);
+  EXPECT_EQ(sharing, alone);
+}
+
 TEST(CApiShare, Sram) {
   const std::vector<std::byte> model = bytes_of(chain_model(3, 50'000));
   const auto sizes = [](rknn_context context) {

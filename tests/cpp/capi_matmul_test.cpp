@@ -475,7 +475,7 @@ TEST_F(CApiMatmul, QuantParamsRefuseAndKeepWhatWasSet) {
   }
   scales[63] = 0.25f;
   zeros[63] = 128;
-  refused(RKNN_ERR_PARAM_INVALID, "outside of int8", [&] { return set([](auto&) {}); });
+  refused(RKNN_ERR_PARAM_INVALID, "outside int8", [&] { return set([](auto&) {}); });
   zeros[63] = 2;
   std::vector<int32_t> five{5};
   rknn_quant_params asymmetric = params_of("A", one, five);

@@ -300,6 +300,11 @@ TEST(CApiZeroCopy, Refusals) {
     EXPECT_EQ(rknn_set_io_mem(context, memory, &bad), RKNN_ERR_PARAM_INVALID) << type;
   }
   bad = in;
+  bad.h_stride = 3;
+  EXPECT_EQ(rknn_set_io_mem(context, memory, &bad), RKNN_ERR_PARAM_INVALID);
+  EXPECT_NE(std::string(orknn_last_error()).find("h_stride 3 is less than the height 4"), std::string::npos)
+      << orknn_last_error();
+  bad = in;
   bad.fmt = RKNN_TENSOR_UNDEFINED;
   EXPECT_EQ(rknn_set_io_mem(context, memory, &bad), RKNN_ERR_PARAM_INVALID);
   bad.fmt = RKNN_TENSOR_NC1HWC2;
