@@ -19,6 +19,9 @@ struct Family {
   std::string_view name;
   std::variant<ConvLayer, PoolLayer, TableLayer> layer;
   uint64_t checksum = 0;  // of the expected result
+  // Of a convolution that is no depthwise one: each kernel has weights for its own channel alone, all `same` unless that is 0.
+  bool own_channel = false;
+  int32_t same = 0;
 };
 
 template <class Change>
@@ -41,6 +44,16 @@ ConvLayer combined(ConvLayer l, ElementWise::Operation operation) {
   l.element_wise = ElementWise{.operation = operation};
   return l;
 }
+ConvLayer short_groups(ConvLayer l) {
+  l.grouping = Grouping::Short;
+  return l;
+}
+ConvLayer int32_sums(ConvLayer l) {
+  l.out = Precision::Int32;
+  l.has_bias = false;
+  l.in_zero_point = 0;
+  return l;
+}
 PoolLayer pool(PoolTask::Method method, int64_t size, int64_t channels, Window2d w, Precision precision = Precision::Int8) {
   PoolLayer l{.method = method, .precision = precision, .height = size, .width = size, .channels = channels};
   l.window = w;
@@ -49,7 +62,9 @@ PoolLayer pool(PoolTask::Method method, int64_t size, int64_t channels, Window2d
   return l;
 }
 
-// The checksums were computed with the chip model; a test keeps them.
+constexpr int64_t kRampElements = 1600;  // of a function's inputs
+
+// The checksums were computed with the chip model; a test keeps them. A family's place decides on its operands.
 const std::vector<Family>& families() {
   using Method = PoolTask::Method;
   constexpr Window2d kHalves{.height = 2, .width = 2, .stride_y = 2, .stride_x = 2};
@@ -91,14 +106,7 @@ const std::vector<Family>& families() {
        depthwise(conv(61, 200, 64, 64,
                       {.height = 5, .width = 5, .stride_y = 2, .stride_x = 2, .top = 2, .bottom = 2, .left = 2, .right = 2})),
        0xbeaf15dfebdc990f},
-      {"plain sums, int32",
-       with(conv(14, 14, 32, 32, kSame3),
-            [](ConvLayer& l) {
-              l.out = Precision::Int32;
-              l.has_bias = false;
-              l.in_zero_point = 0;
-            }),
-       0xf8d90bc8e00bb608},
+      {"plain sums, int32", int32_sums(conv(14, 14, 32, 32, kSame3)), 0xf8d90bc8e00bb608},
       {"maxima of 2x2", pool(Method::Max, 14, 64, kHalves), 0x605150231dfceb55},
       {"maxima of 5x5 with padding",
        pool(Method::Max, 10, 64, {.height = 5, .width = 5, .top = 2, .bottom = 2, .left = 2, .right = 2}), 0x7fc08bb77f422f3},
@@ -120,7 +128,36 @@ const std::vector<Family>& families() {
        0x2baf75e0630565c7},
       {"float16 product of two tensors", combined(half(conv(14, 14, 64, 64)), ElementWise::Operation::Multiply),
        0x8b76cdc7a10a63d2},
-      {"float16 sigmoid by a table", *table_of_function("sigmoid", 1024), 0x43b6b2291008e067},
+      {"float16 sigmoid by a table", *table_of_function("sigmoid", kRampElements), 0xef545771bf54cfb4},
+      {"float16 tanh by a table", *table_of_function("tanh", kRampElements), 0x7b2a17d59822db93},
+      {"float16 hard sigmoid by a table", *table_of_function("hard_sigmoid", kRampElements), 0xcffa21611a299a55},
+      {"stand-alone addition",
+       with(conv(14, 14, 64, 64),
+            [](ConvLayer& l) { l.element_wise = ElementWise{.zero_point = -9, .multiplier = 16384, .shift = 8}; }),
+       0xab04dd327cb62e53, true, 64},
+      {"depthwise sums, int32, in blocks of direct convolutions",
+       with(int32_sums(conv(14, 14, 64, 64, kSame3)), [](ConvLayer& l) { l.block = 32; }), 0xae33f19f66274c93, true},
+      {"convolution 1x1, short groups", short_groups(conv(14, 14, 32, 40)), 0x82bc24b2d242879a},
+      {"convolution 3x3, short groups", short_groups(conv(14, 14, 40, 51, kSame3)), 0xa5fe319964d35a43},
+      {"depthwise 3x3, short groups", short_groups(depthwise(conv(14, 14, 80, 80, kSame3))), 0x3723f13384e6c610},
+      {"minima of 2x2", pool(Method::Min, 14, 64, kHalves), 0x71b1c8aead83897e},
+      {"float16 maximum of two tensors", combined(half(conv(14, 14, 64, 64)), ElementWise::Operation::Max), 0x1d88e3e1e1c72ad6,
+       true, 1},
+      {"float16 minimum of two tensors", combined(half(conv(14, 14, 64, 64)), ElementWise::Operation::Min), 0xc0d63a6045960674,
+       true, 1},
+      {"float16 sum of two tensors", combined(half(conv(14, 14, 64, 64)), ElementWise::Operation::Add), 0x4ab6b9f7363ee5da, true,
+       1},
+      {"float16 difference of two tensors", combined(half(conv(14, 14, 64, 64)), ElementWise::Operation::Add), 0xb3fbf3a71bf42ec6,
+       true, -1},
+      {"float16 convolution with dilation",
+       half(conv(12, 12, 32, 32,
+                 {.height = 3, .width = 3, .dilation_y = 2, .dilation_x = 2, .top = 2, .bottom = 2, .left = 2, .right = 2})),
+       0x25965e5c1e7b18f6},
+      {"float16 convolution in bands", half(conv(61, 150, 48, 40, kSame3)), 0xf3a5c24df145eeee},
+      {"float16 fully connected", half(conv(1, 1, 256, 100)), 0xe0839f48acd11b5e},
+      {"float16 matrix product", half(conv(16, 1, 64, 64)), 0x1b46f98fded01aeb},
+      {"float16 averages of 2x2", pool(Method::Average, 14, 32, kHalves, Precision::Half), 0xbaf378ac3207a43c},
+      {"float16 minima of 2x2", pool(Method::Min, 14, 32, kHalves, Precision::Half), 0xa468f47042ed8968},
   };
   return all;
 }
@@ -153,6 +190,16 @@ class Numbers {
 
 uint64_t aligned_up(int64_t bytes) { return static_cast<uint64_t>(round_up(bytes, 4096)); }
 
+// Inputs of a function, which float16 holds exactly: -6.25 to 6.25 in steps of 1/128, all that the tables reach.
+std::vector<std::byte> function_ramp() {
+  std::vector<std::byte> bytes(kRampElements * sizeof(uint16_t));
+  for (int64_t i = 0; i < kRampElements; ++i) {
+    const uint16_t bits = float_to_half((static_cast<float>(i - kRampElements / 2) + 0.5f) / 128);
+    std::memcpy(bytes.data() + i * 2, &bits, sizeof bits);
+  }
+  return bytes;
+}
+
 // A family's operands and where they lie in the buffers.
 struct Prepared {
   Cube input, output;
@@ -171,7 +218,8 @@ Prepared prepare(const Family& family, uint32_t seed) {
     p.operand_at = aligned_up(input_bytes);
     p.output_at = p.operand_at + aligned_up(p.has_operand ? output_bytes : 0);
     p.features.resize(p.output_at + aligned_up(output_bytes));
-    const std::vector<std::byte> values = numbers.elements(p.input.precision, count(p.input));
+    const std::vector<std::byte> values =
+        std::holds_alternative<TableLayer>(family.layer) ? function_ramp() : numbers.elements(p.input.precision, count(p.input));
     pack_cube(p.input, TensorOrder::Hwc, values.data(), p.features, fill);
   };
   if (const auto* pooling = std::get_if<PoolLayer>(&family.layer)) {
@@ -194,13 +242,18 @@ Prepared prepare(const Family& family, uint32_t seed) {
     const std::vector<std::byte> values = numbers.elements(p.output.precision, count(p.output));
     pack_cube(p.output, TensorOrder::Hwc, values.data(), std::span(p.features).subspan(p.operand_at), 0);
   }
-  const int64_t taps = l.window.height * l.window.width * l.channels * (l.depthwise ? 1 : l.kernels);
-  const std::vector<std::byte> weights = numbers.elements(l.in, taps);
+  WeightPlan plan = l.weights();
+  if (family.own_channel) plan.kernel_step = plan.own_channels = plan.kernels_together = 1;
+  if (family.same) plan.value = l.in == Precision::Half ? float_to_half(static_cast<float>(family.same)) : family.same;
+  const int64_t count_of_weights = plan.taps() * l.channels * (l.depthwise || family.own_channel ? 1 : l.kernels);
+  const std::vector<std::byte> weights = numbers.elements(l.in, family.same ? 0 : count_of_weights);
+  const void* values = family.same ? nullptr : weights.data();
   std::vector<int32_t> bias;
   for (int64_t k = 0; l.has_bias && k < l.kernels; ++k)
     bias.push_back(l.in == Precision::Half ? std::bit_cast<int32_t>(static_cast<float>(numbers.next()) / 8)
                                            : numbers.next() * 40);
-  p.operands = pack_operands(l, weights.data(), bias);
+  p.operands = {std::vector<std::byte>(plan.bytes()), pack_bias_of(l, bias, plan, values)};
+  plan.pack(values, p.operands.weights, ThreadPool::shared());
   p.bias_at = aligned_up(static_cast<int64_t>(p.operands.weights.size()));
   return p;
 }
@@ -257,6 +310,18 @@ Result<Outcome> run_family(const Family& family, const Prepared& p, Unit& unit) 
 
 bool only_pools(const Family& family) { return std::holds_alternative<PoolLayer>(family.layer); }
 
+// The digits of a little-endian number.
+std::string hexadecimal(const std::byte* element, size_t bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string digits;
+  for (size_t i = bytes; i-- > 0;) {
+    const auto byte = std::to_integer<size_t>(element[i]);
+    digits += kDigits[byte >> 4];
+    digits += kDigits[byte & 15];
+  }
+  return digits;
+}
+
 // Which elements differ from those of the chip model.
 void compare(const Family& family, const Prepared& p, const std::vector<std::byte>& found, FamilyResult& result) {
   const std::unique_ptr<Unit> model = make_chip_model_unit();
@@ -267,9 +332,16 @@ void compare(const Family& family, const Prepared& p, const std::vector<std::byt
     return;
   }
   const auto width = static_cast<size_t>(bytes_of(p.output.precision));
-  for (size_t i = 0; i < result.elements; ++i)
-    if (std::memcmp(found.data() + i * width, right->elements.data() + i * width, width) != 0 && result.different++ == 0)
-      result.first_different = i;
+  for (size_t i = 0; i < result.elements; ++i) {
+    const std::byte *a = right->elements.data() + i * width, *b = found.data() + i * width;
+    if (std::memcmp(a, b, width) == 0 || result.different++ >= kMostWrongElements) continue;
+    const auto at = static_cast<int64_t>(i);
+    result.wrong.push_back({.row = at / p.output.channels / p.output.width,
+                            .column = at / p.output.channels % p.output.width,
+                            .channel = at % p.output.channels,
+                            .expected = hexadecimal(a, width),
+                            .found = hexadecimal(b, width)});
+  }
 }
 
 FamilyResult check_family(const Family& family, uint32_t seed, const MakeUnit& make_unit) {

@@ -12,6 +12,13 @@
 
 namespace orknn::silicon {
 
+// One element that is not what it should be; values as hexadecimal digits, the highest first.
+struct WrongElement {
+  int64_t row = 0, column = 0, channel = 0;
+  std::string expected, found;
+};
+inline constexpr size_t kMostWrongElements = 64;  // of a family that are kept
+
 struct FamilyResult {
   enum class State : uint8_t {
     Equal,
@@ -22,10 +29,10 @@ struct FamilyResult {
   std::string family;
   State state = State::Equal;
   size_t tasks = 0, elements = 0, different = 0;
-  size_t first_different = 0;  // element, in the order rows, columns, channels
-  uint64_t checksum = 0;       // of the result, checksum64
-  double milliseconds = 0;     // from the submission to the end
-  std::string detail;          // of Failed and LeftOut
+  std::vector<WrongElement> wrong;  // the first of those that differ, in the order rows, columns, channels
+  uint64_t checksum = 0;            // of the result, checksum64
+  double milliseconds = 0;          // from the submission to the end
+  std::string detail;               // of Failed and LeftOut
 };
 std::string_view state_name(FamilyResult::State state);
 

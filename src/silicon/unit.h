@@ -42,6 +42,8 @@ class Unit {
   virtual ~Unit() = default;
   // For people: "the chip model", "rocket (/dev/accel/accel0)".
   virtual std::string name() const = 0;
+  // What its driver states about itself and the hardware, on one line for reports; empty without a driver.
+  virtual std::string driver() const { return {}; }
   virtual bool is_board() const = 0;
   // False: a task that only pools never reports its end, so none must be submitted.
   virtual bool waits_for_pooling() const = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -33,12 +34,10 @@ double half_unit(double magnitude) {
 }
 
 // How much of a difference before a tail is left after it, at most.
-double gain_of_tail(const Node& n, const std::function<const TensorData*(TensorId)>& value) {
+double gain_of_tail(const Node& n, const std::function<const TensorData*(TensorId)>& value, const OpSet& ops, ThreadPool& pool) {
   double gain = 1;
   for (const TailStep& step : n.tail) {
-    static constexpr std::string_view kKeeping[] = {"Add", "Sub", "Relu", "Clip",    "Max",
-                                                    "Min", "Abs", "Tanh", "Sigmoid", "HardSigmoid"};
-    if (std::ranges::find(kKeeping, step.op) != std::end(kKeeping)) continue;
+    if (keeps_distances(step, ops, pool)) continue;
     const TensorData* operand = step.operand < 0 ? nullptr : value(n.inputs[static_cast<size_t>(step.operand)]);
     if (ops::facts_of(step.op).arithmetic == Arithmetic::Mul && operand) {
       double most = 0;
@@ -86,7 +85,7 @@ std::vector<double> allowance(const format::Program& program, size_t task, const
                    : static_cast<double>(magnitudes[0].count()) / static_cast<double>(results);
     coefficient = std::abs(half_to_float(float_to_half(static_cast<float>(1 / terms))) * terms - 1);
   }
-  const double factor = (2 * terms * 0x1p-24 + coefficient) * gain_of_tail(n, value);
+  const double factor = (2 * terms * 0x1p-24 + coefficient) * gain_of_tail(n, value, ops, pool);
   for (double& v : allowed) v *= factor;
   return allowed;
 }
@@ -112,6 +111,28 @@ void compare_integers(const TensorView& a, const TensorView& b, LayerComparison&
 }
 }  // namespace
 
+bool keeps_distances(const TailStep& step, const OpSet& ops, ThreadPool& pool) {
+  const OpDef& facts = ops::facts_of(step.op);
+  if (facts.bounds != Bounds::None) return true;
+  if (step.operand >= 0)
+    return facts.arithmetic == Arithmetic::Add || facts.arithmetic == Arithmetic::Sub || facts.arithmetic == Arithmetic::Max ||
+           facts.arithmetic == Arithmetic::Min;
+  constexpr int kSamples = 4097;
+  constexpr float kSpacing = 1.0f / 128, kRounding = 1e-5f;
+  std::vector<float> x(kSamples);
+  for (int i = 0; i < kSamples; ++i) x[static_cast<size_t>(i)] = static_cast<float>(i - kSamples / 2) * kSpacing;
+  Node function;
+  function.op = step.op;
+  function.attributes = step.attributes;
+  function.inputs = {TensorId{0}};
+  function.outputs = {TensorId{1}};
+  const TensorData samples = TensorData::from<float>({kSamples}, x);
+  const auto results = ops::eval_node(function, ops, std::span(&samples, 1), pool);
+  if (!results) return false;
+  const auto y = results->front().values<float>();
+  return std::ranges::adjacent_find(y, [](float a, float b) { return !(std::abs(a - b) <= kSpacing + kRounding); }) == y.end();
+}
+
 void compare_elements(const TensorView& a, const TensorView& b, const std::vector<double>& allowed, LayerComparison& layer) {
   if (is_float(a.dtype))
     compare_floats(a, b, allowed, layer);
@@ -122,17 +143,22 @@ void compare_elements(const TensorView& a, const TensorView& b, const std::vecto
 Result<EngineComparison> compare_engines(const std::shared_ptr<const format::Model>& model, ThreadPool& pool,
                                          const std::function<Status(runtime::Session&)>& feed) {
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(model, &pool));
-  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> registers, runtime::Session::open(model, &pool));
-  simulator->use_simulator();
-  ORKNN_TRY(registers->use_registers());
-  ORKNN_TRY(feed(*simulator));
-  ORKNN_TRY(feed(*registers));
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> streams, runtime::Session::open(model, &pool));
+  return compare_engines(*simulator, *streams, pool, feed);
+}
+
+Result<EngineComparison> compare_engines(runtime::Session& simulator, runtime::Session& streams, ThreadPool& pool,
+                                         const std::function<Status(runtime::Session&)>& feed) {
+  simulator.use_simulator();
+  if (!streams.uses_registers()) ORKNN_TRY(streams.use_registers());
+  ORKNN_TRY(feed(simulator));
+  ORKNN_TRY(feed(streams));
   Values expected;
   sim::RunHooks hooks;
   hooks.observe = [&](TensorId t, const TensorView& v) { expected[t.index] = copy_of(v); };
-  ORKNN_TRY(simulator->run(hooks));
+  ORKNN_TRY(simulator.run(hooks));
 
-  const format::Program& program = registers->program();
+  const format::Program& program = streams.program();
   EngineComparison result;
   std::map<int32_t, size_t> task_of;  // by tensor
   for (size_t i = 0; i < program.tasks.size(); ++i) {
@@ -167,8 +193,9 @@ Result<EngineComparison> compare_engines(const std::shared_ptr<const format::Mod
     if (is_float(v.dtype) && other.dtype() == v.dtype && other.bytes() == v.bytes() && v.bytes() > 0)
       std::memcpy(v.data, other.data(), v.bytes());
   };
-  ORKNN_TRY(registers->run(hooks));
-  for (size_t i = 0; i < result.layers.size(); ++i) result.layers[i].as_stream = registers->kernel_name(i) == "command stream";
+  ORKNN_TRY(streams.run(hooks));
+  result.unit = streams.unit_name();
+  for (size_t i = 0; i < result.layers.size(); ++i) result.layers[i].as_stream = streams.kernel_name(i) == "command stream";
   return result;
 }
 
@@ -201,7 +228,8 @@ nlohmann::ordered_json to_json(const EngineComparison& c) {
                       {"unequal", l.unequal},
                       {"beyond", l.beyond},
                       {"largest_units", l.largest_units}});
-  return {{"tensors", c.tensors},
+  return {{"unit", c.unit},
+          {"tensors", c.tensors},
           {"different", c.different},
           {"rounded", c.rounded},
           {"first_different", c.first_different},
@@ -223,14 +251,15 @@ std::string engine_comparison_text(const EngineComparison& c, bool layers, size_
                std::to_string(l.unequal), std::to_string(l.beyond), fmt::format("{:.3g}", l.largest_units)});
   }
   std::string text = layers ? table.to_text(width) : "";
-  text += fmt::format("{} tensors, {} differ from the simulator's", c.tensors, c.different);
+  text += fmt::format("streams computed by {}: {} tensors, {} differ from the simulator's", c.unit, c.tensors, c.different);
   if (c.rounded > 0) text += fmt::format(", {} by the rounding of float32 sums alone", c.rounded);
   return text + "\n";
 }
 
 Status status_of(const EngineComparison& c) {
   if (c.different == 0) return {};
-  return Status::error(Code::Fail, "the command streams give other values than the simulator, first '" + c.first_different + "'");
+  return Status::error(Code::Fail, "the command streams, computed by " + c.unit +
+                                       ", give other values than the simulator, first '" + c.first_different + "'");
 }
 
 }  // namespace orknn::toolkit

@@ -6,6 +6,10 @@
 #include <cmath>
 
 #include "base/half.h"
+#include "ops/eval.h"
+#include "silicon/drivers/board.h"
+#include "small_network.h"
+#include "stand_in_kernel.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -46,6 +50,18 @@ TEST(EngineComparison, IntegersAreEqual) {
   EXPECT_EQ(layer.largest_units, 2);
 }
 
+TEST(EngineComparison, StepsThatEnlargeDifferences) {
+  const auto keeps = [](const char* op, ir::Attributes attributes = {}, int32_t operand = -1) {
+    return keeps_distances({op, std::move(attributes), operand}, ops::builtin_ops(), ThreadPool::shared());
+  };
+  for (const char* op : {"Relu", "Clip", "Tanh", "Sigmoid", "HardSigmoid", "Abs"}) EXPECT_TRUE(keeps(op)) << op;
+  for (const char* op : {"HardSwish", "Mish", "Gelu", "Exp", "Log"}) EXPECT_FALSE(keeps(op)) << op;
+  EXPECT_TRUE(keeps("Elu", {{"alpha", 1.0}}));
+  EXPECT_FALSE(keeps("Elu", {{"alpha", 2.0}}));
+  for (const char* op : {"Add", "Sub", "Max", "Min"}) EXPECT_TRUE(keeps(op, {}, 1)) << op;
+  for (const char* op : {"Mul", "Div"}) EXPECT_FALSE(keeps(op, {}, 1)) << op;
+}
+
 TEST(EngineComparison, ErrorsNameTheFirstTensor) {
   EngineComparison total, bad;
   bad.layers.resize(1);
@@ -57,6 +73,58 @@ TEST(EngineComparison, ErrorsNameTheFirstTensor) {
   merge(total, bad);
   EXPECT_EQ(total.tensors, 6u);
   EXPECT_NE(status_of(total).to_string().find("'logits'"), std::string::npos);
+}
+
+// A model for the RK3588, and random bytes for its input.
+struct Networked {
+  explicit Networked(silicon::SmallNetwork small) : input(std::move(small.input)) {
+    auto m = std::make_shared<format::Model>();
+    m->name = "small";
+    m->target_platform = "rk3588";
+    m->programs.push_back(std::move(small.program));
+    model = std::move(m);
+  }
+  Status feed(runtime::Session& session) const {
+    runtime::InputData data;
+    data.dtype = input.dtype();
+    data.data = input.data();
+    data.bytes = input.bytes();
+    data.dims = input.dims();
+    data.pass_through = true;
+    return session.set_input(0, data);
+  }
+  ir::TensorData input;
+  std::shared_ptr<const format::Model> model;
+};
+
+TEST(EngineComparison, TheNpuOfTheSessionComputesTheStreams) {
+  using Driver = silicon::StandInKernel::Driver;
+  for (const Driver driver : {Driver::Rocket, Driver::Rknpu}) {
+    silicon::StandInKernel kernel(driver, "rk3588");
+    const Networked network{silicon::SmallNetwork()};
+    const auto simulator = runtime::Session::open(network.model), streams = runtime::Session::open(network.model);
+    ASSERT_TRUE(simulator) << simulator.status().to_string();
+    ASSERT_TRUE(streams) << streams.status().to_string();
+    ASSERT_TRUE((*streams)->use_registers([&] { return silicon::open_board("rk3588", kernel); }));
+    const auto result = compare_engines(**simulator, **streams, ThreadPool::shared(),
+                                        [&](runtime::Session& session) { return network.feed(session); });
+    ASSERT_TRUE(result) << result.status().to_string();
+    for (const std::string& c : kernel.complaints) ADD_FAILURE() << c;
+    EXPECT_GE(kernel.jobs, 5u);
+    EXPECT_GE(kernel.tasks_run, 5u);
+    EXPECT_EQ(result->different, 0u);
+    EXPECT_EQ(result->unit, driver == Driver::Rocket ? "rocket (/dev/accel/accel0)" : "rknpu (/dev/dri/renderD128)");
+    EXPECT_NE(engine_comparison_text(*result, false).find(result->unit), std::string::npos);
+  }
+}
+
+TEST(EngineComparison, TheChipModelComputesTheStreamsWhereThereIsNoNpu) {
+  const Networked network{silicon::SmallNetwork()};
+  const auto result =
+      compare_engines(network.model, ThreadPool::shared(), [&](runtime::Session& session) { return network.feed(session); });
+  ASSERT_TRUE(result) << result.status().to_string();
+  EXPECT_EQ(result->different, 0u);
+  EXPECT_EQ(result->unit, "the chip model");
 }
 
 }  // namespace

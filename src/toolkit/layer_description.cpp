@@ -7,16 +7,34 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "base/files.h"
 #include "base/half.h"
 #include "data/npy.h"
+#include "platform/platforms.h"
+#include "silicon/network.h"
 #include "toolkit/layer_fields.h"
 
 namespace orknn::toolkit {
 using namespace silicon;
 
 Status bad_layer(const std::string& problem) { return invalid_argument("layer.json: " + problem); }
+
+Status check_chip(const nlohmann::ordered_json& layer) {
+  const Fields fields(layer);
+  if (!fields.has("chip")) return {};
+  const std::string chip = fields.text("chip");
+  if (const platform::Platform* found = platform::find(chip); found && knows_registers_of(*found)) return {};
+  std::string known;
+  for (const platform::Platform& p : platform::all())
+    if (knows_registers_of(p)) known += (known.empty() ? "" : ", ") + std::string(p.name);
+  return unsupported("layer.json: 'chip' is one without recipes and a model")
+      .expected(known)
+      .found(chip)
+      .hint("describe the layer for the expected chip: streams of one chip do not run on another");
+}
 
 Result<nlohmann::ordered_json> read_json_object(const std::string& path) {
   ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(path));
@@ -130,11 +148,15 @@ int64_t ceiling_of(double real, double accumulator_scale) { return std::llround(
 
 void read_activation(const Fields& op, double accumulator_scale, ConvLayer& layer) {
   const std::string name = op.text("activation", "none");
-  if (name == "none" || name == "linear") return;
+  const bool is_none = name == "none" || name == "linear", is_clip = name == "clip" || name == "relux";
+  for (const char* key : {"ceiling", "max", "ceiling_accumulator"})
+    if (op.has(key) && (is_none || (!is_clip && key != std::string_view("ceiling_accumulator"))))
+      op.refuse(key, "no such field with the activation '" + name + "'");
+  if (is_none) return;
   layer.relu = true;
   if (name == "relu6")
     layer.ceiling = ceiling_of(6, accumulator_scale);
-  else if (name == "clip" || name == "relux")
+  else if (is_clip)
     layer.ceiling = ceiling_of(op.number(op.has("ceiling") ? "ceiling" : "max"), accumulator_scale);
   else if (name != "relu")
     throw std::invalid_argument("unknown activation '" + name + "'");
@@ -154,8 +176,11 @@ class ChainReader {
   ChainReader(const std::string& folder, FolderLayer& layer) : folder_(folder), layer_(layer), json_(layer.json) {}
 
   Status run() {
+    json_.refuse_dropped("a chain", {"per_channel"});
     for (const Fields& t : json_.objects("tensors")) read_tensor(t);
     const std::vector<Fields> ops = json_.objects("ops");
+    for (const Fields& op : ops)
+      if (!computed_.insert(tensor_of(op, "output")).second) op.refuse("output", "a tensor that no other operation computes");
     for (size_t i = 0; i < ops.size(); ++i) {
       const std::string kind = ops[i].text("kind");
       if (kind == "conv" || kind == "depthwise" || kind == "fully_connected" || kind == "matmul")
@@ -166,12 +191,18 @@ class ChainReader {
         ORKNN_TRY(read_pool(i, ops[i]));
       else
         return unsupported("layer.json: unknown operation '" + kind + "'");
+      done_.insert(tensor_of(ops[i], "output"));
     }
+    for (const FolderStep& s : layer_.steps)
+      if (layer_.tensors[s.output].file.empty())
+        return bad_layer("tensor " + layer_.tensors[s.output].id + " is virtual, and no addition is fused with what computes it");
     return {};
   }
 
  private:
   void read_tensor(const Fields& t) {
+    t.refuse_dropped("a tensor", {"max", "min", "zero_point"});
+    if (t.has("dtype") && t.text("dtype") != "i8" && t.text("dtype") != "int8") t.refuse("dtype", "i8");
     const int64_t id = t.integer("id");
     FolderTensor tensor;
     tensor.id = std::to_string(id);
@@ -190,11 +221,22 @@ class ChainReader {
     if (at == position_.end()) throw std::invalid_argument(fmt::format("'{}' names no tensor: {}", key, op.integer(key)));
     return at->second;
   }
+  // A tensor in memory whose values are there when the operation runs.
+  size_t source_of(const Fields& op, const char* key) const {
+    const size_t tensor = tensor_of(op, key);
+    if (computed_.contains(tensor) && !done_.contains(tensor))
+      op.refuse(key, "a tensor of the folder or of an operation before this one");
+    if (layer_.tensors[tensor].file.empty()) op.refuse(key, "a tensor that is not virtual");
+    return tensor;
+  }
 
   Status read_conv(size_t index, const Fields& op) {
+    op.refuse_dropped("a convolution",
+                      {"activation", "bias", "ceiling", "ceiling_accumulator", "dilation", "kernel", "max", "multiplier",
+                       "pad_top_bottom_left_right", "per_channel", "shift", "stride", "weights", "weights_zero_point"});
     FolderStep step;
     step.op = index;
-    step.input = tensor_of(op, "input");
+    step.input = source_of(op, "input");
     step.output = tensor_of(op, "output");
     const FolderTensor &in = layer_.tensors[step.input], &out = layer_.tensors[step.output];
     ConvLayer l;
@@ -220,18 +262,18 @@ class ChainReader {
   }
 
   Status read_channels(const Fields& channels, ConvLayer& l) const {
-    if (channels.has("channel_multipliers")) {
-      for (const int64_t multiplier : channels.integers("channel_multipliers")) {
-        if (multiplier < INT16_MIN || multiplier > INT16_MAX)
-          return bad_layer("a multiplier of a channel does not fit 16 bits").found(std::to_string(multiplier));
-        l.channel_multipliers.push_back(static_cast<int32_t>(multiplier));
-      }
-      l.channel_shift = channels.integer("channel_shift");
-      if (static_cast<int64_t>(l.channel_multipliers.size()) != l.kernels)
-        return bad_layer("there is not one multiplier per channel")
-            .expected(std::to_string(l.kernels))
-            .found(std::to_string(l.channel_multipliers.size()));
+    channels.refuse_dropped("scales per channel",
+                            {"activation", "ceiling", "ceiling_accumulator", "channel_multipliers", "channel_shift", "max"});
+    for (const int64_t multiplier : channels.integers("channel_multipliers")) {
+      if (multiplier < INT16_MIN || multiplier > INT16_MAX)
+        return bad_layer("a multiplier of a channel does not fit 16 bits").found(std::to_string(multiplier));
+      l.channel_multipliers.push_back(static_cast<int32_t>(multiplier));
     }
+    l.channel_shift = channels.integer("channel_shift");
+    if (static_cast<int64_t>(l.channel_multipliers.size()) != l.kernels)
+      return bad_layer("there is not one multiplier per channel")
+          .expected(std::to_string(l.kernels))
+          .found(std::to_string(l.channel_multipliers.size()));
     read_activation(channels, accumulator_scale_, l);
     return {};
   }
@@ -254,15 +296,22 @@ class ChainReader {
   // Fused into the convolution that makes `a`, if that never reaches memory; else a convolution by one copies `a` and `b` is
   // added.
   Status read_add(size_t index, const Fields& op) {
-    const size_t a = tensor_of(op, "a"), b = tensor_of(op, "b"), out = tensor_of(op, "output");
+    op.refuse_dropped("an addition", {"a", "activation", "b", "ceiling", "ceiling_accumulator", "max", "multiplier",
+                                      "operand_multiplier", "operand_shift", "shift"});
+    const size_t a = tensor_of(op, "a"), b = source_of(op, "b"), out = tensor_of(op, "output");
+    for (const auto& [key, tensor] : {std::pair("b", b), std::pair("output", out)})
+      if (!same_extents(layer_.tensors[a].cube, layer_.tensors[tensor].cube)) op.refuse(key, "a tensor of the shape of 'a'");
     if (layer_.tensors[a].file.empty()) {
-      if (layer_.steps.empty() || layer_.steps.back().output != a)
-        return bad_layer("an addition follows the convolution that it is fused with");
+      if (!ends_in_convolution(a)) return bad_layer("an addition follows the convolution that it is fused with");
     } else {
-      ORKNN_TRY(add_copy(index, a, out));
+      ORKNN_TRY(add_copy(index, source_of(op, "a"), out));
     }
     FolderStep& step = layer_.steps.back();
     auto& l = std::get<ConvLayer>(step.layer);
+    // The unit has a stage for ReLU on either side of the addition; this recipe uses one of them.
+    if (l.relu && op.text("activation", "none") != "none" && op.text("activation") != "linear")
+      op.refuse("activation", "none, as the convolution before has one");
+    l.relu_first = l.relu;
     const ScaleShift split = split_operand_scale(scales_[b] / accumulator_scale_);
     ElementWise e;
     e.zero_point = layer_.tensors[b].zero_point;
@@ -275,6 +324,16 @@ class ChainReader {
     step.output = out;
     step.operand = b;
     return {};
+  }
+
+  static bool same_extents(const Cube& x, const Cube& y) {
+    return x.height == y.height && x.width == y.width && x.channels == y.channels;
+  }
+  // True when the last step is a convolution that makes this tensor and nothing is added to it yet.
+  bool ends_in_convolution(size_t tensor) const {
+    if (layer_.steps.empty() || layer_.steps.back().output != tensor) return false;
+    const auto* conv = std::get_if<ConvLayer>(&layer_.steps.back().layer);
+    return conv && !conv->element_wise;
   }
 
   Status add_copy(size_t index, size_t a, size_t out) {
@@ -299,14 +358,23 @@ class ChainReader {
   }
 
   Status read_pool(size_t index, const Fields& op) {
+    op.refuse_dropped("a pool", {"dilation", "kernel", "method", "pad_top_bottom_left_right", "stride"});
     FolderStep step;
     step.op = index;
-    step.input = tensor_of(op, "input");
+    step.input = source_of(op, "input");
     step.output = tensor_of(op, "output");
-    const FolderTensor& in = layer_.tensors[step.input];
+    const FolderTensor &in = layer_.tensors[step.input], &out = layer_.tensors[step.output];
+    const auto differs = [&](const char* field, const auto& expected, const auto& found) {
+      return bad_layer(fmt::format("'tensors[{}].{}' differs from that of the pool's input", step.output, field))
+          .expected(fmt::format("{}", expected))
+          .found(fmt::format("{}", found));
+    };
+    if (in.zero_point != out.zero_point) return differs("zero_point", in.zero_point, out.zero_point);
+    if (scales_[step.input] != scales_[step.output]) return differs("scale", scales_[step.input], scales_[step.output]);
+    if (in.cube.channels != out.cube.channels) return differs("channels", in.cube.channels, out.cube.channels);
     PoolLayer l;
     ORKNN_TRY_ASSIGN(l.method, pool_method(op.text("method")));
-    set_geometry(op, in.cube, layer_.tensors[step.output].cube, l);
+    set_geometry(op, in.cube, out.cube, l);
     l.channels = in.cube.channels;
     l.zero_point = in.zero_point;
     step.layer = l;
@@ -318,8 +386,9 @@ class ChainReader {
   FolderLayer& layer_;
   const Fields json_;
   std::map<int64_t, size_t> position_;
-  std::vector<float> scales_;       // of tensors
-  float accumulator_scale_ = 1.0f;  // of the last convolution
+  std::set<size_t> computed_, done_;  // tensors: by any operation, by those that are read
+  std::vector<float> scales_;         // of tensors
+  float accumulator_scale_ = 1.0f;    // of the last convolution
 };
 
 Result<Precision> precision_of(const std::string& name) {
@@ -338,6 +407,7 @@ class SingleReader {
 
   Status run() {
     const std::string kind = fields_.text("kind");
+    Fields(layer_.json).refuse_dropped("a folder with a single 'layer'", {});
     if (kind == "pool") return read_pool();
     if (kind == "lut") return read_table();
     if (kind == "conv" || kind == "depthwise" || kind == "matmul" || kind == "fully_connected")
@@ -357,7 +427,13 @@ class SingleReader {
     l.out_width = fields_.extent("out_width");
     l.window = window_of(fields_, "pad");
   }
+  // Results have the type of the operands, unless the layer converts.
+  void refuse_conversion() const {
+    if (const std::string dtype = fields_.text("dtype", "f16"); fields_.text("out_dtype", dtype.c_str()) != dtype)
+      fields_.refuse("out_dtype", dtype);
+  }
   Status read_conv(bool depthwise) {
+    fields_.refuse_dropped("a single convolution", {"dilation", "ew", "kernel", "pad", "stride"});
     ConvLayer l;
     set_geometry(l);
     l.depthwise = depthwise;
@@ -393,6 +469,8 @@ class SingleReader {
     return {};
   }
   Status read_pool() {
+    fields_.refuse_dropped("a pool", {"dilation", "kernel", "method", "pad", "stride", "zero_point"});
+    refuse_conversion();
     PoolLayer l;
     set_geometry(l);
     l.channels = fields_.extent("channels");
@@ -409,6 +487,8 @@ class SingleReader {
   }
   // Elements one after the other: pixels of eight channels.
   Status read_table() {
+    fields_.refuse_dropped("a function", {"function"});
+    refuse_conversion();
     const auto function = fields_.text("function");
     const int64_t elements = fields_.extent("elements");
     if (fields_.text("dtype", "f16") != "f16") return unsupported("layer.json: tables have a recipe for f16 only");
@@ -436,6 +516,7 @@ Result<FolderLayer> read_layer(const std::string& folder) {
   FolderLayer layer;
   ORKNN_TRY_ASSIGN(layer.json, read_json_object((std::filesystem::path(folder) / "layer.json").string()));
   try {
+    ORKNN_TRY(check_chip(layer.json));
     const Fields fields(layer.json);
     if (fields.has("tolerance") && layer.json.at("tolerance") != "exact") layer.tolerance = fields.number("tolerance");
     layer.is_chain = fields.has("ops");

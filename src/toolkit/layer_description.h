@@ -49,6 +49,8 @@ Result<FolderLayer> read_layer(const std::string& folder);
 
 // --- what readers of such folders share
 Status bad_layer(const std::string& problem);
+// Streams, recipes and the chip model are those of one chip. Throws what Fields throw.
+Status check_chip(const nlohmann::ordered_json& layer);
 Result<nlohmann::ordered_json> read_json_object(const std::string& path);
 // An .npy of the folder with elements of that type and these axes; axes of one element may be missing or added.
 Result<ir::TensorData> read_array(const std::string& folder, const std::string& file, DType dtype, const ir::Dims& dims);

@@ -10,6 +10,7 @@
 #include "data/npy.h"
 #include "silicon/chip_model.h"
 #include "toolkit/layer_description.h"
+#include "toolkit/layer_fields.h"
 #include "toolkit/layer_folder.h"
 
 namespace orknn::toolkit {
@@ -297,13 +298,32 @@ class Emitter {
   EmitReport report_;
 };
 
+// Streams of others may drop low bits of the sums; ours keep them and would give other results.
+Status check_truncation(const ordered_json& json) {
+  try {
+    const Fields fields(json);
+    if (!fields.has("jobs")) return {};
+    for (const Fields& job : fields.objects("jobs"))
+      if (job.integer("clip_truncate", 0) != 0) job.refuse("clip_truncate", "0: streams keep all bits of the sums");
+  } catch (const std::invalid_argument& e) {
+    return bad_layer(e.what());
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<EmitReport> emit_layer(const std::string& folder, const std::string& out, const EmitOptions& options) {
   std::error_code ignored;
   if (fs::equivalent(folder, out, ignored))
     return invalid_argument("the result would overwrite the described layer").hint("name another folder");
+  if (fs::exists(fs::path(folder) / "input_cube.bin", ignored) && !fs::exists(fs::path(folder) / "input.npy", ignored))
+    return unsupported("'" + folder + "' holds packed operands only, as captured on a board")
+        .expected("input.npy and weights.npy")
+        .found("input_cube.bin")
+        .hint("its streams can be executed: openrknn emit FOLDER --execute");
   ORKNN_TRY_ASSIGN(FolderLayer layer, read_layer(folder));
+  ORKNN_TRY(check_truncation(layer.json));
   return Emitter(folder, out, layer).run(options);
 }
 

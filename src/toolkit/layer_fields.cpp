@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -31,6 +32,56 @@ std::string shown(const ordered_json& v) {
   constexpr size_t kLongest = 60;
   const std::string text = v.dump(-1, ' ', true, ordered_json::error_handler_t::replace);
   return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
+}
+
+// Every reader of a layer takes some of these. Scales of results that stay sums change no number and are not among them.
+const std::set<std::string_view> kMeaningful{"a",
+                                             "activation",
+                                             "alpha",
+                                             "b",
+                                             "bias",
+                                             "ceiling",
+                                             "ceiling_accumulator",
+                                             "channel_multipliers",
+                                             "channel_shift",
+                                             "dilation",
+                                             "dilations",
+                                             "ew",
+                                             "function",
+                                             "group",
+                                             "groups",
+                                             "in_zero_point",
+                                             "kernel",
+                                             "kernel_shape",
+                                             "max",
+                                             "method",
+                                             "min",
+                                             "multiplier",
+                                             "operand_multiplier",
+                                             "operand_shift",
+                                             "out_zero_point",
+                                             "pad",
+                                             "pad_top_bottom_left_right",
+                                             "padding",
+                                             "pads",
+                                             "per_channel",
+                                             "relu",
+                                             "shift",
+                                             "slope",
+                                             "stride",
+                                             "strides",
+                                             "weights",
+                                             "weights_zero_point",
+                                             "weights_zero_points",
+                                             "zero_point"};
+
+// Means the same as no field.
+bool is_neutral(const std::string& key, const ordered_json& v) {
+  static const std::set<std::string_view> kOneIsNeutral{"dilation", "dilations",    "group",  "groups",
+                                                        "kernel",   "kernel_shape", "stride", "strides"};
+  const int neutral = kOneIsNeutral.contains(key) ? 1 : 0;
+  if (v.is_array()) return std::all_of(v.begin(), v.end(), [&](const ordered_json& element) { return element == neutral; });
+  return v.is_null() || v == false || v == neutral || v == "none" || v == "linear";
 }
 }  // namespace
 
@@ -139,6 +190,12 @@ std::vector<std::string> Fields::keys() const {
   std::vector<std::string> names;
   for (const auto& [name, value] : object_->items()) names.push_back(name);
   return names;
+}
+
+void Fields::refuse_dropped(const std::string& reader, const std::set<std::string_view>& taken) const {
+  for (const std::string& key : keys())
+    if (kMeaningful.contains(key) && !taken.contains(key) && !is_neutral(key, object_->at(key)))
+      refuse(key.c_str(), "no such field of " + reader);
 }
 
 }  // namespace orknn::toolkit

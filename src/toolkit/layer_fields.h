@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace orknn::toolkit {
@@ -36,11 +38,15 @@ class Fields {
   std::vector<Fields> objects(const char* key) const;
   // The names of all fields.
   std::vector<std::string> keys() const;
+  // Throws that the field, which is there, holds something else than expected.
+  [[noreturn]] void refuse(const char* key, const std::string& expected) const;
+  // Refuses fields that change what a layer computes, unless `reader` takes them or their value is that of a missing field. All
+  // others, such as notes and checks, are remarks.
+  void refuse_dropped(const std::string& reader, const std::set<std::string_view>& taken) const;
 
  private:
   const nlohmann::ordered_json& at(const char* key) const;
   std::string place_of(const char* key) const;
-  [[noreturn]] void refuse(const char* key, const std::string& expected) const;
 
   const nlohmann::ordered_json* object_;
   std::string place_;

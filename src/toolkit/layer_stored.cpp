@@ -47,7 +47,10 @@ class StoredLayer {
   Status read(const std::string& folder) {
     folder_ = folder;
     ORKNN_TRY_ASSIGN(json_, read_json_object((fs::path(folder) / "layer.json").string()));
-    return guarded([&] { return json_.contains("jobs") ? read_chain() : read_single(); });
+    return guarded([&]() -> Status {
+      ORKNN_TRY(check_chip(json_));
+      return json_.contains("jobs") ? read_chain() : read_single();
+    });
   }
   const std::vector<Stream>& streams() const { return streams_; }
 
@@ -95,7 +98,7 @@ class StoredLayer {
   Status add_stream(const Buffer& buffer, uint64_t address, uint64_t words) {
     const uint64_t from = address - buffer.address;
     if (address < buffer.address || words > buffer.bytes.size() / 8 || from > buffer.bytes.size() - words * 8)
-      return bad_layer("a task lies outside of its buffer");
+      return bad_layer("a task is outside its buffer");
     Stream s(words);
     std::memcpy(s.data(), buffer.bytes.data() + from, words * 8);
     streams_.push_back(std::move(s));

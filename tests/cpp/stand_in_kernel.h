@@ -97,8 +97,15 @@ class StandInKernel final : public Kernel {
   }
   int version(abi::DrmVersion& v) {
     const std::string name = driver_ == Driver::Rocket ? "rocket" : driver_ == Driver::Rknpu ? "rknpu" : "panthor";
-    std::memcpy(v.name, name.data(), std::min(name.size(), v.name_bytes));
-    v.name_bytes = name.size();
+    const auto state = [](const std::string& text, char* to, size_t& bytes) {
+      if (to) std::memcpy(to, text.data(), std::min(text.size(), bytes));
+      bytes = text.size();
+    };
+    state(name, v.name, v.name_bytes);
+    state("20250101", v.date, v.date_bytes);
+    state("a driver of this process", v.description, v.description_bytes);
+    v.minor = 9;
+    v.patch = 8;
     return 0;
   }
   int create(uint64_t bytes, uint32_t& handle, uint64_t& address) {
@@ -118,7 +125,7 @@ class StandInKernel final : public Kernel {
   // The stream at an address of the device, executed. An empty text when it went well.
   std::string execute(uint32_t address, uint64_t words, const DecodedTask* before, const DeviceMemory& memory,
                       std::optional<DecodedTask>& task) {
-    if (address % 64 != 0) return "a stream at an address that is no multiple of 64";
+    if (address % 64 != 0) return "a stream at an address that is not a multiple of 64";
     const auto bytes = memory.at(address, words * 8, "a stream");
     if (!bytes) return bytes.status().to_string();
     std::vector<uint64_t> stream(words);
@@ -206,6 +213,10 @@ class StandInKernel final : public Kernel {
   // ----------------------------------------------------------------------------------------------------------------------
 
   int action(abi::rknpu::Action& a) {
+    if (a.flags == abi::rknpu::kHardwareVersion || a.flags == abi::rknpu::kDriverVersion) {
+      a.value = a.flags == abi::rknpu::kHardwareVersion ? 0x4649 : 908;
+      return 0;
+    }
     if (a.flags != abi::rknpu::kReset) return -EINVAL;
     ++resets;
     hung_ = false;

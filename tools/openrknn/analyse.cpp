@@ -40,7 +40,9 @@ Status analyse(const AnalyseOptions& o) {
   if (!o.html.empty())
     ORKNN_TRY(write_file_atomically(o.html, [&](FileWriter& out) { return out.write(toolkit::accuracy_html(report)); }));
   if (o.json) {
-    print_json(toolkit::to_json(report));
+    nlohmann::ordered_json json = toolkit::to_json(report);
+    json["steps"] = toolkit::to_json(builder.built()->step_gains);
+    print_json(json);
     return {};
   }
   const size_t width = output_width();

@@ -41,21 +41,28 @@ std::string kernel_release() {
 }
 
 struct Place {
-  std::string name;
+  std::string name, driver;
   bool is_board = false;
   silicon::MakeUnit make_unit;
 };
 Result<Place> find_place(bool chip_model) {
   ORKNN_TRY_ASSIGN(const std::unique_ptr<silicon::Unit> board,
                    chip_model ? Result(std::unique_ptr<silicon::Unit>()) : silicon::open_board(known_chip()));
-  if (!board) return Place{"the chip model", false, [] { return Result(silicon::make_chip_model_unit()); }};
-  return Place{board->name(), true, []() -> Result<std::unique_ptr<silicon::Unit>> {
+  if (!board) return Place{"the chip model", "", false, [] { return Result(silicon::make_chip_model_unit()); }};
+  return Place{board->name(), board->driver(), true, []() -> Result<std::unique_ptr<silicon::Unit>> {
                  ORKNN_TRY_ASSIGN(std::unique_ptr<silicon::Unit> unit, silicon::open_board(known_chip()));
                  if (!unit) return io_error("the NPU is no longer there");
                  return unit;
                }};
 }
 
+nlohmann::ordered_json to_json(const std::vector<silicon::WrongElement>& wrong) {
+  auto elements = nlohmann::ordered_json::array();
+  for (const silicon::WrongElement& w : wrong)
+    elements.push_back(
+        {{"row", w.row}, {"column", w.column}, {"channel", w.channel}, {"expected", w.expected}, {"found", w.found}});
+  return elements;
+}
 nlohmann::ordered_json to_json(const Place& place, const std::vector<silicon::FamilyResult>& results) {
   auto families = nlohmann::ordered_json::array();
   for (const silicon::FamilyResult& r : results)
@@ -64,15 +71,12 @@ nlohmann::ordered_json to_json(const Place& place, const std::vector<silicon::Fa
                         {"tasks", r.tasks},
                         {"elements", r.elements},
                         {"different", r.different},
-                        {"first_different", r.first_different},
+                        {"wrong", to_json(r.wrong)},
                         {"checksum", fmt::format("{:016x}", r.checksum)},
                         {"milliseconds", r.milliseconds},
                         {"detail", r.detail}});
-  return {{"openrknn", version()},
-          {"board", board_name()},
-          {"kernel", kernel_release()},
-          {"unit", place.name},
-          {"run_on_a_board", place.is_board},
+  return {{"openrknn", version()}, {"board", board_name()},  {"kernel", kernel_release()},
+          {"unit", place.name},    {"driver", place.driver}, {"run_on_a_board", place.is_board},
           {"families", families}};
 }
 
@@ -80,14 +84,17 @@ std::string to_text(const Place& place, const std::vector<silicon::FamilyResult>
   const std::string board = board_name();
   std::string text = fmt::format("OpenRKNN {}\nboard: {}\nkernel: {}\nunit: {}\n", version(), board.empty() ? "unknown" : board,
                                  kernel_release(), place.name);
+  if (!place.driver.empty()) text += fmt::format("driver: {}\n", place.driver);
   if (!place.is_board) text += "not run on a board: no known NPU is used here, the chip model executed the streams\n";
   for (const silicon::FamilyResult& r : results) {
-    text += fmt::format("{:<40} {:<9} {:2} tasks {:8.2f} ms  {:016x}", r.family, silicon::state_name(r.state), r.tasks,
+    text += fmt::format("{:<56} {:<9} {:2} tasks {:8.2f} ms  {:016x}", r.family, silicon::state_name(r.state), r.tasks,
                         r.milliseconds, r.checksum);
-    if (r.different)
-      text += fmt::format("  {} of {} elements differ, the first is {}", r.different, r.elements, r.first_different);
+    if (r.different) text += fmt::format("  {} of {} elements differ", r.different, r.elements);
     if (!r.detail.empty()) text += "  " + r.detail;
     text += "\n";
+    for (const silicon::WrongElement& w : r.wrong)
+      text +=
+          fmt::format("  row {} column {} channel {}: expected {} found {}\n", w.row, w.column, w.channel, w.expected, w.found);
   }
   return text;
 }

@@ -75,8 +75,10 @@ Action add_compare(CLI::App& app) {
   command->add_option("a", o->a, ".rknn or source model")->required();
   command->add_option("b", o->b,
                       ".rknn or source model, or a folder of results: dog.jpg.npy or dog.npy, dog_0.npy, ... for dog.jpg");
-  command->add_flag("--engines", o->engines,
-                    "instead of a second model: the command streams of the first against its simulator, layer by layer");
+  command->add_flag(
+      "--engines", o->engines,
+      "instead of a second model: the command streams of the first, on the board's NPU where there is one, against its "
+      "simulator, layer by layer");
   command->add_option("--images", o->images, "folder of pictures or .npy files")->check(existing_folder());
   command->add_option("--dataset", o->source.dataset, "list of samples, one per line");
   command->add_flag("--bgr", o->source.bgr, "pictures are fed as BGR");

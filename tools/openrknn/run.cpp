@@ -148,8 +148,8 @@ Status verify(const std::shared_ptr<const format::Model>& model, ThreadPool& poo
 Status run(const RunOptions& o) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.model, o.source));
   ThreadPool pool(o.threads);
-  if (o.verify) return verify(model, pool, o);
   if (!o.engine.empty()) setenv("ORKNN_ENGINE", o.engine.c_str(), 1);
+  if (o.verify) return verify(model, pool, o);
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(model, &pool));
   runtime::load_plugins(*session);
   ORKNN_TRY(feed(*session, o));
@@ -236,10 +236,12 @@ Action add_run(CLI::App& app) {
   command->add_option("--loop", o->loop, "number of runs")->check(CLI::Range(1, 1000000))->capture_default_str();
   command->add_option("--threads", o->threads, "0 = one per core")->check(CLI::Range(0, 1024))->capture_default_str();
   one_of(command->add_option("--engine", o->engine,
-                             "simulator, or registers: command streams on the model of the chip (default: ORKNN_ENGINE)"),
-         {"simulator", "registers"});
+                             "simulator; registers: command streams on the model of the chip; npu: on this board's NPU (default: "
+                             "ORKNN_ENGINE, else the board's NPU where there is one that fits the model, else the simulator)"),
+         {"simulator", "registers", "npu"});
   command->add_flag("--verify", o->verify,
-                    "run on both engines and compare every tensor: integers bit for bit, floats up to the order of additions");
+                    "run command streams, on the board's NPU where there is one, and the simulator, and compare every tensor: "
+                    "integers bit for bit, floats up to the order of additions");
   command->add_flag("--layers", o->layers, "show the time of every layer");
   o->source.add_to(*command);
   command->add_flag("--json", o->json, "print JSON");

@@ -77,7 +77,7 @@ namespace rknpu {
 struct Action {
   uint32_t flags = 0, value = 0;
 };
-inline constexpr uint32_t kReset = 6;
+inline constexpr uint32_t kHardwareVersion = 0, kDriverVersion = 1, kReset = 6;  // flags
 struct CoreRange {
   uint32_t task_start = 0, task_number = 0;
 };

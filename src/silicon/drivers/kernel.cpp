@@ -80,13 +80,29 @@ Result<std::unique_ptr<DeviceFile>> DeviceFile::open(Kernel& kernel, std::string
 
 DeviceFile::~DeviceFile() { kernel_.close(file_); }
 
-std::string DeviceFile::driver() const {
-  char name[64] = {};
-  abi::DrmVersion version;
-  version.name = name;
-  version.name_bytes = sizeof name - 1;
-  if (control(abi::kDrmVersion, version) != 0) return {};
-  return std::string(name, std::min(version.name_bytes, sizeof name - 1));
+DeviceFile::Identity DeviceFile::identity() const {
+  char name[64] = {}, date[64] = {}, description[128] = {};
+  abi::DrmVersion v;
+  v.name = name;
+  v.name_bytes = sizeof name;
+  v.date = date;
+  v.date_bytes = sizeof date;
+  v.description = description;
+  v.description_bytes = sizeof description;
+  if (control(abi::kDrmVersion, v) != 0) return {};
+  // The kernel states whole lengths and writes what fits.
+  return {.name = std::string(name, std::min(v.name_bytes, sizeof name)),
+          .version = std::to_string(v.major) + "." + std::to_string(v.minor) + "." + std::to_string(v.patch),
+          .date = std::string(date, std::min(v.date_bytes, sizeof date)),
+          .description = std::string(description, std::min(v.description_bytes, sizeof description))};
+}
+
+std::string DeviceFile::driver_line() const {
+  const Identity i = identity();
+  std::string line = i.name + " " + i.version;
+  for (const std::string& more : {i.date, i.description})
+    if (!more.empty()) line += ", " + more;
+  return line;
 }
 
 }  // namespace orknn::silicon

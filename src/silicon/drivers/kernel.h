@@ -50,9 +50,15 @@ class DeviceFile {
   }
   std::byte* map(uint64_t offset, uint64_t bytes) const { return kernel_.map(file_, offset, bytes); }
   // Name of the driver, as DRM devices state it; empty for others.
-  std::string driver() const;
+  std::string driver() const { return identity().name; }
+  // The same with version, date and description, on one line.
+  std::string driver_line() const;
 
  private:
+  struct Identity {
+    std::string name, version, date, description;
+  };
+  Identity identity() const;
   DeviceFile(Kernel& kernel, std::string path, int file) : kernel_(kernel), path_(std::move(path)), file_(file) {}
   Kernel& kernel_;
   std::string path_;

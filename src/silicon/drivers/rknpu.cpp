@@ -25,6 +25,9 @@ class RknpuUnit final : public Unit {
   }
 
   std::string name() const override { return "rknpu (" + file_->path() + ")"; }
+  std::string driver() const override {
+    return file_->driver_line() + stated(kHardwareVersion, "hardware version") + stated(kDriverVersion, "driver version");
+  }
   bool is_board() const override { return true; }
   bool waits_for_pooling() const override { return true; }
   // Another process may come between two submissions.
@@ -166,6 +169,12 @@ class RknpuUnit final : public Unit {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(*run.deadline - std::chrono::steady_clock::now()).count();
     return static_cast<uint32_t>(std::clamp<int64_t>(left, 1, kTimeoutMs));
+  }
+  // A number that the driver states about itself; nothing where it does not.
+  std::string stated(uint32_t what, const char* name) const {
+    Action action;
+    action.flags = what;
+    return file_->control(kAction, action) == 0 ? std::string(", ") + name + " " + std::to_string(action.value) : std::string();
   }
   // After a hang the next job may fail too.
   void reset() {

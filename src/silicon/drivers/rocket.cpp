@@ -24,6 +24,7 @@ class RocketUnit final : public Unit {
   }
 
   std::string name() const override { return "rocket (" + file_->path() + ")"; }
+  std::string driver() const override { return file_->driver_line(); }
   bool is_board() const override { return true; }
   bool waits_for_pooling() const override { return false; }
   bool keeps_buffer_between_tasks() const override { return true; }
