@@ -21,7 +21,7 @@ test-mutations:
 test-threads:
 	scripts/test threads
 
-# The C++ tests under the address and undefined-behaviour sanitizers.
+# The C++ tests and those of the Python package under the address and undefined-behaviour sanitizers.
 test-sanitized:
 	scripts/test sanitized
 
