@@ -357,6 +357,6 @@ def test_models_on_a_board_need_its_target(plain, capfd):
     rknn = RKNN()
     assert rknn.load_rknn("/data/on_the_board.rknn", load_model_in_npu=True) == 0
     assert rknn.init_runtime() == -1
-    assert "lies on a board" in capfd.readouterr().err
+    assert "is on a board" in capfd.readouterr().err
     assert rknn.load_rknn(str(plain)) == 0
     assert rknn.init_runtime() == 0

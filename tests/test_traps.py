@@ -1,9 +1,12 @@
 """Places where a script would silently get something else than it asks for."""
 
+import inspect
+
 import numpy as np
 import pytest
 from conftest import picture
 from rknn.api import RKNN
+from rknnlite.api import RKNNLite
 
 
 def gray_model(make_onnx):
@@ -45,9 +48,13 @@ def test_the_old_name_of_quant_img_RGB2BGR(conv_model, tmp_path):
     assert result(img_quant_RGB2BGR=True) == result(quant_img_RGB2BGR=True) != result()
 
 
-def test_toolkit1_keywords_make_a_toolkit1_script(conv_model, capfd):
+@pytest.mark.parametrize(
+    "options",
+    [{"channel_mean_value": "0 0 0 1", "reorder_channel": "0 1 2"}, {"quantized_dtype": "asymmetric_quantized-u8"}],
+)
+def test_toolkit1_options_make_a_toolkit1_script(conv_model, capfd, options):
     rknn = RKNN()
-    rknn.config(channel_mean_value="0 0 0 1", reorder_channel="0 1 2")
+    rknn.config(**options)
     assert "using default target platform rk1808." in capfd.readouterr().err
     assert rknn.load_onnx(conv_model) == 0 and rknn.build(do_quantization=False) == 0
     assert rknn.init_runtime(eval_mem=True) == 0
@@ -193,3 +200,29 @@ def test_toolkit1_skips_lines_whose_files_are_missing(conv_model, tmp_path, capf
     assert "the first of 2" in capfd.readouterr().err
     (tmp_path / "list.txt").write_text("none.png\n")
     assert script().build(dataset=dataset) == -1 and "there is no valid data" in capfd.readouterr().err
+
+
+def public_calls(kind):
+    return [name for name, call in inspect.getmembers(kind, callable) if not name.startswith("_") and inspect.isfunction(call)]
+
+
+@pytest.mark.parametrize("kind, name", [(kind, name) for kind in (RKNN, RKNNLite) for name in public_calls(kind)])
+def test_every_call_goes_on_without_keywords_it_does_not_know(kind, name, capfd):
+    """What a call then misses is another matter: nothing is loaded here. config() refuses keys that it does not know."""
+    arguments = [None] * sum(
+        p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty
+        for p in inspect.signature(getattr(kind, name)).parameters.values()
+    )
+    model = kind()
+    try:
+        getattr(model, name)(*arguments[1:], no_such_keyword=1)
+    except ValueError as error:
+        assert name == "config" or "no_such_keyword" not in str(error)
+    err = capfd.readouterr().err
+    assert name == "config" or f"W {name}: The 'no_such_keyword' is not known and is ignored" in err
+
+
+def test_a_new_object_goes_on_without_keywords_it_does_not_know(capfd):
+    for kind in (RKNN, RKNNLite):
+        kind(no_such_keyword=1).release()
+        assert "The 'no_such_keyword' is not known and is ignored" in capfd.readouterr().err

@@ -87,7 +87,10 @@ COMMANDS = [
     ("run {m} -t rk3588 --layout nhcw", "--layout: 'nhcw' is not one of nchw, nhwc; did you mean 'nchw'?"),
     ("convert {m} -o {f}/o.rknn --op-target scores=cpuu", "Invalid op_target 'cpuu' for 'scores', expect in"),
     ("convert {m} -o {f}/o.rknn --op-target scores=cpuu", "did you mean 'cpu'?"),
-    ("convert {m} -o {f}/o.rknn --disable fit_tails", "the step 'fit_tails' cannot be left out. Hint: nothing is quantized"),
+    (
+        "convert {m} -o {f}/o.rknn --disable measure_tensors",
+        "the step 'measure_tensors' cannot be left out. Hint: nothing is quantized",
+    ),
     ("convert {m} -o {f}/o.rknn --stop-after correct_bias", "'correct_bias' is a step of quantization, not a pass"),
     ("convert {m} -o {f}/o.rknn --stop-after fuze_clip", "did you mean 'fuse_clip'?"),
     ("convert {m} -o {f}/o.rknn --outputs imag", "did you mean 'image'?"),
@@ -192,9 +195,9 @@ def test_rules_that_cannot_be_left_out(capfd, files, shapes_model, openrknn):
         assert text in capfd.readouterr().err
         done = openrknn(*convert, "--disable", name)
         assert done.returncode == 0 and text in done.stderr, done.stderr
-    refused = "the step 'fit_tails' cannot be left out"
-    assert refused in message(capfd, lambda: RKNN().config(target_platform="rk3588", disable_rules=["fit_tails"]))
-    assert refused in openrknn(*convert, "--disable", "fit_tails").stderr
+    refused = "the step 'measure_tensors' cannot be left out"
+    assert refused in message(capfd, lambda: RKNN().config(target_platform="rk3588", disable_rules=["measure_tensors"]))
+    assert refused in openrknn(*convert, "--disable", "measure_tensors").stderr
 
 
 def test_quantize_weight_beside_quantization(capfd, files, shapes_model, openrknn):

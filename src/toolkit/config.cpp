@@ -49,8 +49,11 @@ void warn(const std::string& text) { log(LogLevel::Warn, "config", text); }
 
 const platform::Platform* check_platforms(const BuildConfig& c, Status& problems) {
   const platform::Platform* chip = &platform::default_platform();
-  if (c.target_platform.empty() && c.toolkit1) {
-    chip = &platform::default_toolkit1_platform();
+  const platform::Platform& of_toolkit1 = platform::default_toolkit1_platform();
+  const bool means_toolkit1 =
+      c.toolkit1 || std::ranges::find(of_toolkit1.quantized_dtypes, c.quantized_dtype) != of_toolkit1.quantized_dtypes.end();
+  if (c.target_platform.empty() && means_toolkit1) {
+    chip = &of_toolkit1;
     warn(fmt::format("The target_platform is not set in config, using default target platform {}.", chip->name));
   } else if (c.target_platform.empty()) {
     warn(fmt::format("'target_platform' is None, use {} as default, set it to the chip you build for!", chip->name));

@@ -45,10 +45,10 @@ class Building(Model):
         name of a file with one line per sample, or a list of samples (a file name, or one per input).
         rknn_batch_size multiplies the first extent of every input and output; calibration still takes single samples.
         auto_hybrid leaves the fewest layers in float16 that make every output reach config's auto_hybrid_cos_thresh."""
-        builder = self._need_builder("build")
         self._remark_unused(
             "build", others, "pre_compile", legal=("do_quantization", "dataset", "rknn_batch_size", "auto_hybrid")
         )
+        builder = self._need_builder("build")
         if others.get("pre_compile") or isinstance(rknn_batch_size, (bool, np.bool_)) and rknn_batch_size:
             self._log.info("pre_compile: every model is compiled for its chip, so is this one")
         if isinstance(do_quantization, (str, bytes)):  # of a settings file: 'False' would count as true

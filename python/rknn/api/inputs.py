@@ -1,5 +1,6 @@
 """Arrays of any dtype, rank and stride as inputs of a model, and the arguments of inference() in the order of either toolkit."""
 
+import math
 import os
 
 import numpy as np
@@ -62,11 +63,11 @@ def arguments(positional, options, remark_unused):
 def prepare(session, inputs, data_format, pass_through, warn, own_order=None):
     """(array, layout, pass_through) per input of the model; chooses the set of dynamic_input that the shapes belong to. `own_order`:
     without data_format, 4-D arrays in the order of the model itself are taken too; gets the text about the first one."""
-    ports = session.inputs()
+    sets = session.shape_sets()
+    ports = sets[0]  # inputs are as many in all sets, and have the same names
     arrays = _as_list(inputs, ports)
     formats = _formats(data_format, len(ports))
     flags = _pass_through_flags(pass_through, len(ports))
-    sets = session.shape_sets()
     if len(sets) > 1:
         chosen = _choose_set(sets, [np.shape(array) for array in arrays], formats)
         session.choose_program(chosen)
@@ -140,7 +141,8 @@ def _prepare_input(array, port, layout, pass_through, warn):
         raise ValueError(f"The dtype {array.dtype} of input '{port['name']}' is not supported, expect numbers!")
     if array.dtype.itemsize > 8:
         array = array.astype(np.float64)
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     layout = "nhwc" if layout is None else str(layout).lower()
     if layout not in ("nchw", "nhwc"):
         raise ValueError(f"Invalid data_format '{layout}', expect 'nchw' or 'nhwc'!")
@@ -161,6 +163,8 @@ def _as_stated(array, port):
 def _as_picture(array, port, layout, warn):
     """A 4-D input: its batch may be missing, or its elements may come in another shape of the same size."""
     wanted = _read_as(port, layout)
+    if array.shape == tuple(wanted):
+        return array
     if array.ndim == 3 and _fits(array.shape, wanted[1:]):
         expanded = (1,) + array.shape
         warn(f"The dims of input(ndarray) shape {array.shape} is wrong, expect dims is 4! Try expand dims to {expanded}!")
@@ -173,7 +177,7 @@ def _as_picture(array, port, layout, warn):
         layout == "nchw"
         and array.ndim == 4
         and array.shape[0] == n
-        and array.size == np.prod(wanted)
+        and array.size == math.prod(wanted)
         and array.shape not in ((n, c, h, w), *mistakes)
     ):
         # As in the C API, where only the number of elements counts: a network that flattens its input does not mind.

@@ -20,7 +20,7 @@ _left_out = 0  # lines since that reader was last seen
 
 
 def _room_in_pipe(patience):
-    """Whether stderr takes a line within `patience` seconds. Only a pipe that nobody reads does not."""
+    """Whether stderr takes a line within `patience` seconds. Only a full pipe does not."""
     try:
         stream = sys.stderr.fileno()
         if not stat.S_ISFIFO(os.fstat(stream).st_mode):
@@ -31,7 +31,7 @@ def _room_in_pipe(patience):
 
 
 def write_stderr(text):
-    """There may be no stderr, or nobody who reads it: results matter more than lines."""
+    """Stderr may be missing or a pipe that is not read: the call goes on all the same."""
     global _left_out
     try:
         if sys.stderr is None:
@@ -174,7 +174,7 @@ class Progress:
     """The toolkit's progress bar, `I Loading : 100%|####| 7/7 [00:00<00:00, 50.0it/s]`; live on a terminal, one line otherwise."""
 
     WIDTH = 30
-    _is_open = False  # a bar stands on the terminal's last line
+    _is_open = False  # a progress bar is on the terminal's last line
 
     @classmethod
     def leave_line(cls):

@@ -1,4 +1,4 @@
-"""What every call of an RKNN object stands on: the model's state, its log, and how failures are reported."""
+"""What every call of an RKNN object uses: the model's state, its log, and how failures are reported."""
 
 import atexit
 import difflib
@@ -20,7 +20,7 @@ _models = weakref.WeakSet()
 
 
 def _after_fork():
-    """In a forked child there are no other threads: a session that one of them was running is half changed for ever."""
+    """In a forked child there are no other threads: a session that one of them was running stays half changed."""
     for model in list(_models):
         if model._running.locked():
             model._running = threading.Lock()
@@ -115,6 +115,7 @@ class Model:
     def _announce(self):
         self._log.info(f"rknn-toolkit2 version: {VERSION}")
 
+    @tolerant
     def release(self):
         """Frees everything. Harmless at any time and more than once."""
         self._builder = self._session = self._loaded = None
@@ -142,8 +143,8 @@ class Model:
         _openrknn.set_log(_native_line, max(4 if Log.any_verbose() else 1, _openrknn.environment_log_level(0)))
 
     def _remark_unused(self, function, others, *known, legal=()):
-        """Keywords nobody knows are most likely misspelt; `known` ones of other releases pass without a word. `legal`: what may have
-        been meant beside them."""
+        """Unknown keywords are most likely misspelt; `known` ones of other releases cause no warning. `legal`: other names that may have
+        been meant."""
         for name in sorted(others.keys() - set(known)):
             meant = difflib.get_close_matches(name, [*known, *legal], n=1)
             hint = f", did you mean '{meant[0]}'?" if meant else "!"

@@ -48,7 +48,7 @@ class Running(Model):
             device_id, perf_debug, eval_mem, async_mode = _after_target(positional, device_id, perf_debug, eval_mem, async_mode)
         if not target and self._path_on_board is not None:
             raise ValueError(
-                f"The model '{self._path_on_board}' lies on a board (load_model_in_npu): init_runtime needs its target!"
+                f"The model '{self._path_on_board}' is on a board (load_model_in_npu): init_runtime needs its target!"
             )
         chip = devices.chip_of(target) if target else None
         legal = [
@@ -85,7 +85,7 @@ class Running(Model):
             self._loaded = self._model_on_board(address)
         session = self._local_session()
         session.check_runs_on(chip)
-        session.cores_of_mask(core_mask)  # before the device hears of it
+        session.cores_of_mask(core_mask)  # before anything is sent to the device
         if address is not None:
             session.use_device(address, core_mask)
             self._log.info(f"Connected to {session.device_facts()['name']} at {address}")
@@ -106,11 +106,11 @@ class Running(Model):
         """inference(inputs, data_format=None, inputs_pass_through=None, get_frame_id=False): runs the model once; returns a list of arrays.
         Raises ValueError when the inputs do not fit. Toolkit1's order, with data_type in second place, is recognised; arrays know their type."""
         try:
-            session = self._need_session()
-            self._use_log()
             data_format, pass_through = model_inputs.arguments(
                 positional, options, functools.partial(self._remark_unused, "inference")
             )
+            session = self._need_session()
+            self._use_log()
             warn = functools.partial(self._log.warn, "inference")
             own_order = self._remark_own_order if self._loaded is not None else None
             with self._running:

@@ -7,7 +7,7 @@ import numpy as np
 from rknn import _openrknn
 from rknn.api import devices, platform_list
 from rknn.api import inputs as model_inputs
-from rknn.api.model import VERSION, Model, path_of
+from rknn.api.model import VERSION, Model, path_of, tolerant
 from rknn.api.running import Running
 
 
@@ -22,9 +22,9 @@ class RKNNLite(Model):
     )
     NPU_CORE_0_1, NPU_CORE_0_1_2, NPU_CORE_ALL = Running.NPU_CORE_0_1, Running.NPU_CORE_0_1_2, Running.NPU_CORE_ALL
 
-    def __init__(self, verbose=False, verbose_file=None):
+    def __init__(self, verbose=False, verbose_file=None, **others):
         """`verbose` prints the table of layers at every run, as RKNN_LOG_LEVEL=4 does; `verbose_file` keeps a copy of the log."""
-        super().__init__(verbose, verbose_file)
+        super().__init__(verbose, verbose_file, **others)
         self._file = None  # what load_rknn read
 
     def _announce(self):
@@ -35,6 +35,7 @@ class RKNNLite(Model):
         needed."""
         try:
             self._alive("load_rknn")
+            self._remark_unused("load_rknn", unused, "load_model_in_npu", legal=("path",))
             self._session = self._file = None
             path = path_of(path, "load_rknn")
             if not os.path.isfile(path):
@@ -84,13 +85,13 @@ class RKNNLite(Model):
         """inference(inputs, data_format=None, inputs_pass_through=None): runs the model once; a list of float32 arrays. Pictures are
         NHWC unless `data_format` says otherwise. Lite1's order, with data_type in second place, is recognised."""
         try:
+            data_format, pass_through = model_inputs.arguments(
+                positional, options, lambda given, *known: self._remark_unused("inference", given, *known)
+            )
             session = self._session  # another thread may release() meanwhile
             if session is None:
                 raise ValueError("Runtime environment is not inited, please call init_runtime to init it first!")
             self._use_log()
-            data_format, pass_through = model_inputs.arguments(
-                positional, options, lambda given, *known: self._remark_unused("inference", given, *known)
-            )
             with self._running:
                 prepared = self._prepare(session, inputs, data_format, pass_through)
                 results = session.run(prepared, self._report_level, self._cores)
@@ -99,6 +100,7 @@ class RKNNLite(Model):
             self._failed("inference", error)
             return None
 
+    @tolerant
     def get_sdk_version(self):
         """The version block of the runtime; needs init_runtime."""
         if self._session is None:
@@ -108,6 +110,7 @@ class RKNNLite(Model):
         version = _openrknn.library_version().partition(": ")[2]
         return f"{line}\nRKNN VERSION:\n  API: {version}\n  DRV: {_openrknn.driver_version()}\n{line}"
 
+    @tolerant
     def list_support_target_platform(self, rknn_model=None):
         """Prints and returns the platforms a .rknn runs on; without a path it prints all of them and returns None."""
         if not rknn_model:
@@ -119,10 +122,12 @@ class RKNNLite(Model):
             self._log.line("E", str(error))
             return None
 
+    @tolerant
     def list_devices(self):
         """Prints and returns the ids of devices in reach: (adb, ntb)."""
         return devices.list_devices(as_list=False)
 
+    @tolerant
     def release(self):
         """Frees everything. Harmless at any time and more than once."""
         self._file = None
