@@ -201,6 +201,8 @@ def test_advice_on_outliers_that_were_cut(folder, make_onnx, openrknn, noise):
     layers = {row["name"]: row for row in report["layers"]}
     assert "on purpose" in layers["h"]["suggestion"] and "more pictures" not in layers["h"]["suggestion"]
     assert layers["y"]["entire"]["cosine"] > 0.99
+    steps = {row["step"]: row for row in report["steps"]}
+    assert steps["clip_outliers"]["kept"] and steps["clip_outliers"]["loss_with"] < steps["clip_outliers"]["loss_without"]
 
 
 def test_refusals(folder, shapes_model, dataset, pictures, make_onnx, capfd):
@@ -276,6 +278,17 @@ def test_auto_hybrid_leaves_few_layers_in_float(folder, spread_model, noise, cap
     assert "all 3 layers stay in float16" in log and "% of the multiplications" in log
     hybrid_ms, float_ms = (float(re.search(f"{what} ([0-9.]+) ms", log)[1]) for what in ("predicted", "all float16"))
     assert hybrid_ms <= float_ms
+
+
+def test_auto_hybrid_in_float_altogether_is_the_float_model(folder, spread_model, noise, capfd):
+    """Not with the weights that were fitted to integers."""
+    x = np.load("3.npy")
+    hybrid, floats = loaded(spread_model, auto_hybrid_cos_thresh=0.99999), loaded(spread_model)
+    assert hybrid.build(do_quantization=True, dataset=noise, auto_hybrid=True) == 0
+    assert "all 3 layers stay in float16" in capfd.readouterr().err
+    assert floats.build(do_quantization=False) == 0
+    results = [r.inference([x], data_format="nchw")[0] for r in (hybrid, floats) if r.init_runtime() == 0]
+    np.testing.assert_array_equal(*results)
 
 
 def test_auto_hybrid_keeps_what_is_faster_in_integers(folder, make_onnx, capfd):

@@ -209,7 +209,7 @@ def test_toolkit1_memory():
 
 
 def test_shorter_weights(make_onnx, capfd):
-    """sparse_infer and compress_weight count where the chip has them, and say so where it has not."""
+    """sparse_infer and compress_weight count where the chip has them, and say so where it does not."""
     weight = np.random.default_rng(5).standard_normal((64, 64, 3, 3)).astype(np.float32)
     weight[:, ::2] = 0
     path = make_onnx(

@@ -342,7 +342,7 @@ def test_small_weights_are_stored_small(wide_model, tmp_path, options, bits, sca
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("float_dtype", ["float16", "float32"])
 def test_weights_that_come_small_stay_small(make_onnx, tmp_path, bits, float_dtype):
-    """Float layers behind DequantizeLinear of constant weights."""
+    """Float layers after DequantizeLinear of constant weights."""
     r = np.random.default_rng(12)
     limit = 2 ** (bits - 1) - 1
     constants = {

@@ -12,7 +12,7 @@ NAMES = sorted(path.parent.name for path in MODELS.glob("*/saved_model.pb"))
 
 
 def test_there_are_models():
-    assert NAMES == ["module", "network"]
+    assert NAMES == ["module", "network", "without_variables"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-// BLAKE2b (RFC 7693): names contents by 32 bytes that nobody can find twice, and derives keys from a secret.
+// BLAKE2b (RFC 7693): names contents by 32 bytes for which no second contents can be found, and derives keys from a secret.
 #pragma once
 
 #include <array>

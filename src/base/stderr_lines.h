@@ -1,4 +1,4 @@
-// Lines on stderr from code that has to go on when nobody reads them.
+// Lines on stderr from code that must not stop when stderr is a full pipe.
 #pragma once
 
 #include <chrono>

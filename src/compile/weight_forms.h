@@ -14,7 +14,7 @@ struct WeightForms {
   format::Sparsity assumed = format::Sparsity::None;
 };
 
-// The pattern the zeros of [out, in, ...] weights follow; None when they follow none or extents are no multiples of four.
+// The pattern the zeros of [out, in, ...] weights follow; None when they follow none or extents are not multiples of four.
 format::Sparsity sparsity_of(const ir::TensorData& weights);
 // Share of the multiplications, and of the weights that are stored and read, that is left. Published gains of sparse networks fit
 // both.

@@ -1,4 +1,4 @@
-// The three decoders behind picture.h, and what they share.
+// The three decoders of picture.h, and what they share.
 #pragma once
 
 #include "data/picture.h"

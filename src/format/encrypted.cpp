@@ -59,7 +59,7 @@ struct Header {
 static_assert(sizeof(Header) == 80);
 constexpr size_t kTagBytes = crypto_aead_xchacha20poly1305_ietf_ABYTES;
 
-// It keeps viewers out and nobody else: this file is public.
+// It keeps viewers out and gives no secrecy: this file is public.
 constexpr std::string_view kBuiltInKey = "OpenRKNN: no secret, see docs/rknn_format.md";
 
 // Passes over, and bytes of, the memory that deriving a key takes.

@@ -39,7 +39,7 @@ Result<Model> read_rknn(const std::string& path, ThreadPool& pool = ThreadPool::
 // A model inside a larger file. `bytes` 0 = to the end of the file.
 Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes, ThreadPool& pool = ThreadPool::shared(),
                         const OutsideWeights& outside = {});
-// From memory that `keeper` keeps alive. Without keeper, or at an address that is no multiple of 64, it is copied first.
+// From memory that `keeper` keeps alive. Without keeper, or at an address that is not a multiple of 64, it is copied first.
 Result<Model> read_rknn(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
                         ThreadPool& pool = ThreadPool::shared(), const OutsideWeights& outside = {});
 

@@ -121,7 +121,7 @@ TEST(RknnFile, ReadsAModelInsideALargerFile) {
     out << "tail";
   }
   EXPECT_TRUE(read_rknn(path, 4, bytes.size()));
-  EXPECT_FALSE(read_rknn(path, 4, 0)) << "bytes behind the end";
+  EXPECT_FALSE(read_rknn(path, 4, 0)) << "bytes after the end";
   EXPECT_EQ(read_rknn(path, 1 << 20, 0).status().code(), Code::InvalidArgument);
   std::filesystem::remove(path);
 }

@@ -242,7 +242,7 @@ Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes
   if (!file) return Status(file.status()).stage("load_rknn");
   std::span<const std::byte> all = (*file)->bytes();
   if (offset > all.size() || bytes > all.size() - offset)
-    return invalid_argument("the model lies outside the file")
+    return invalid_argument("the model is outside the file")
         .found("offset " + std::to_string(offset) + ", " + std::to_string(bytes) + " bytes in a file of " +
                std::to_string(all.size()))
         .model(path);

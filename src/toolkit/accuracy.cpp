@@ -519,13 +519,13 @@ class Analysis {
     }
     if (v.clipped > 0.001 && has_cut_range(l.name))
       return fmt::format(
-          "{:.1f} % of the values lie outside of [{:.4g}, {:.4g}] on purpose: the layers downstream hardly read them, the others "
+          "{:.1f} % of the values are outside [{:.4g}, {:.4g}] on purpose: the layers downstream hardly read them, the others "
           "gain. "
           "To keep them: disable_rules=['clip_outliers'].",
           100 * v.clipped, v.represented_low, v.represented_high);
     if (v.clipped > 0.001)
       return fmt::format(
-          "{:.1f} % of the values lie outside of the calibrated range [{:.4g}, {:.4g}]: calibrate with more pictures like this "
+          "{:.1f} % of the values are outside the calibrated range [{:.4g}, {:.4g}]: calibrate with more pictures like this "
           "one.",
           100 * v.clipped, v.represented_low, v.represented_high);
     const std::string& algorithm = building_.config.quantized_algorithm;
@@ -536,7 +536,7 @@ class Analysis {
     const std::string leave =
         fmt::format("leave it in float16 ('{}: float16' in the hybrid quantization file, or build(auto_hybrid=True))", l.name);
     if (v.bulk < 0.15)
-      return fmt::format("A few large values stretch the range, 99.9 % of the values lie in {:.0f} % of it: {}{}.", 100 * v.bulk,
+      return fmt::format("A few large values stretch the range, 99.9 % of the values are in {:.0f} % of it: {}{}.", 100 * v.bulk,
                          algorithm == "normal" ? "use quantized_algorithm='mmse' or 'kl_divergence', or " : "", leave);
     constexpr double kUnevenWeights = 4;
     if (const double spread = layer ? spread_of_weights(golden_.reference(), *layer) : 1;

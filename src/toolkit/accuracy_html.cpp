@@ -136,7 +136,7 @@ std::string details(const LayerAccuracy& l, size_t index, bool open) {
   if (v.scale != 0) {
     row("can say", fmt::format("{:.5g} to {:.5g} in steps of {:.4g}", v.represented_low, v.represented_high, v.scale));
     row("outside of it", fmt::format("{:.3g} %", 100 * v.clipped));
-    row("99.9 % lie in", fmt::format("{:.0f} % of the range", 100 * v.bulk));
+    row("99.9 % are in", fmt::format("{:.0f} % of the range", 100 * v.bulk));
   }
   if (l.entire)
     row("length of the error", fmt::format("{:.5g} whole run, {:.5g} alone", l.entire->euclid, l.single ? l.single->euclid : 0));

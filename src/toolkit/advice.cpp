@@ -134,7 +134,7 @@ class Adviser {
       // one, disappears.
       if (name == l.op)
         cost.steps.clear();
-      else if (chip_.hard_swish_in_parts && name == "HardSwish")
+      else if (is_in_parts(name))
         cost.steps.resize(std::min<size_t>(cost.steps.size(), 1));
       if (ops::facts_of(l.op).weights == ir::Weights::OutIn && !single_core()) task.core_mask = (1u << chip_.cores) - 1;
       gains[name] += l.us - compile::microseconds(task, cost, chip_, conditions_, cores());
@@ -145,8 +145,8 @@ class Adviser {
       // Where a function is all there is, nothing is left whose speed could be told.
       if (gain < 0.03 || gain > 0.99) continue;
       const std::string name = function == "Swish" ? "SiLU" : function, faster = fps_text(fps(total_ - us));
-      const std::string how = chip_.hard_swish_in_parts && function == "HardSwish" ? "it is computed as three element-wise layers"
-                                                                                   : "the NPU looks it up in a table";
+      const std::string how =
+          is_in_parts(function) ? "it is computed as three element-wise layers" : "the NPU looks it up in a table";
       if (end_the_network(users[function]))
         say(gain, fmt::format("{} at the outputs costs {}: {}. Left to the program that reads the outputs, the network would "
                               "reach {} FPS instead of {}.",
@@ -161,14 +161,15 @@ class Adviser {
     return std::all_of(estimate_.program.tasks.begin(), estimate_.program.tasks.end(),
                        [](const format::Task& t) { return t.core_mask == 1; });
   }
+  // Computed as several element-wise layers instead of by a table.
+  bool is_in_parts(std::string_view function) const { return chip_.hard_swish_in_parts && function == "HardSwish"; }
   // The activation of a layer that costs more than ReLU; empty when there is none.
   std::string slow_activation(const LayerProfile& l) const {
     if (!l.is_on_npu()) return {};
     const bool looked_up =
         std::any_of(l.steps.begin(), l.steps.end(), [](const compile::Step& s) { return s.table_elements > 0; });
     for (std::string_view f : facts(l).functions())
-      if (ops::facts_of(f).npu.stage == ir::OutputStage::Table && (looked_up || (chip_.hard_swish_in_parts && f == "HardSwish")))
-        return std::string(f);
+      if (ops::facts_of(f).npu.stage == ir::OutputStage::Table && (looked_up || is_in_parts(f))) return std::string(f);
     return looked_up && l.macs == 0 ? l.op : std::string();
   }
 

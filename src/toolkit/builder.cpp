@@ -33,8 +33,7 @@ Status Builder::set_batch(int64_t samples) {
 
 Result<HybridStep1> Builder::hybrid_step1(const HybridRequest& request) {
   forget_build();
-  if (!imported_)
-    return invalid_argument("hybrid_quantization_step1 needs a loaded source model first").stage("hybrid_quantization_step1");
+  if (!imported_) return invalid_argument("hybrid_quantization_step1 needs a loaded source model first");
   return toolkit::hybrid_step1(options_, *imported_, request);
 }
 
@@ -50,7 +49,6 @@ Result<Builder> Builder::hybrid_step2(const HybridFiles& files, Progress progres
 Result<AccuracyReport> Builder::analyse_accuracy(const AccuracyOptions& options) const {
   if (!built_)
     return invalid_argument("accuracy_analysis needs a built model")
-        .stage("accuracy_analysis")
         .hint("call build first; a model from load_rknn has no float form to compare with");
   return toolkit::analyse_accuracy(options_, *imported_, *built_, options);
 }

@@ -55,8 +55,9 @@ std::string forms_text(const FormReport& report, size_t width) {
     conversions.add({std::to_string(c.layer), c.name, c.tensor, form_name(c.to_blocks)});
   const auto blocks = std::ranges::count_if(report.tensors, [](const FormReport::Tensor& t) { return t.blocks; });
   return tensors.to_text(width) +
-         fmt::format("{} of {} tensors lie as NC1HWC2 in the simulator, in blocks of {} channels;\n{} conversions{}\n", blocks,
-                     report.tensors.size(), sim::kBlock, report.conversions.size(), report.conversions.empty() ? "" : ":") +
+         fmt::format("{} of {} tensors are stored as NC1HWC2 in the simulator, in blocks of {} channels;\n{} conversions{}\n",
+                     blocks, report.tensors.size(), sim::kBlock, report.conversions.size(),
+                     report.conversions.empty() ? "" : ":") +
          (report.conversions.empty() ? "" : conversions.to_text(width));
 }
 

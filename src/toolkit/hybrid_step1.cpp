@@ -91,7 +91,7 @@ Result<std::vector<std::string>> between(const Graph& graph, const std::string& 
     if (any(reached, n.inputs) && any(wanted, n.outputs) && n.output()) names.push_back(graph.tensor(n.output()).name);
   }
   if (names.empty())
-    return invalid_argument(fmt::format("custom_hybrid: no layer lies between '{}' and '{}'", from, to))
+    return invalid_argument(fmt::format("custom_hybrid: there is no layer between '{}' and '{}'", from, to))
         .hint("give the tensor nearer to the model's input first");
   return names;
 }
@@ -135,8 +135,7 @@ Result<std::vector<std::string>> layers_to_change(const Graph& optimized, const 
                                                   const LayerNames& proposed) {
   std::vector<std::string> layers;
   for (const auto& [from, to] : request.custom) {
-    const bool split = !optimized.find_tensor(from) || !optimized.find_tensor(to);  // names of parts that only the quantizer sees
-    ORKNN_TRY_ASSIGN(std::vector<std::string> names, between(split ? reference : optimized, from, to));
+    ORKNN_TRY_ASSIGN(std::vector<std::string> names, between(optimized, from, to));
     layers.insert(layers.end(), std::make_move_iterator(names.begin()), std::make_move_iterator(names.end()));
   }
   for (NodeId id : reference.order()) {
@@ -224,6 +223,7 @@ Status check_overwriting(const std::vector<std::string>& written, const std::vec
 Result<HybridStep1> write_step1(const BuildOptions& options, const Imported& imported, const HybridRequest& request) {
   ORKNN_TRY(check_step1(imported, request));
   ORKNN_TRY_ASSIGN(const Optimized optimized, optimize_model(options, imported, quantized_numbers(options)));
+  ORKNN_TRY(report_pruning(options, imported, optimized));
   Proposal proposed;
   ORKNN_TRY_ASSIGN(const Quantized quantized, quantize_all_layers(options, optimized, request, proposed));
   HybridFile file = parameters_of(quantized.network.graph);

@@ -261,7 +261,7 @@ Profile measure(const compile::Estimate& estimate, const Platform& chip, const P
 
 Status check_clock(std::string_view which, const std::optional<double>& mhz, double most) {
   if (!mhz || (*mhz >= 1 && *mhz <= most)) return {};
-  return invalid_argument(fmt::format("the {} clock must lie between 1 and {:.0f} MHz", which, most))
+  return invalid_argument(fmt::format("the {} clock must be between 1 and {:.0f} MHz", which, most))
       .found(fmt::format("{}", *mhz));
 }
 }  // namespace
@@ -285,7 +285,7 @@ Status check(const ProfileRequest& request) {
   problems.also(check_clock("NPU", request.npu_mhz, 10000));
   problems.also(check_clock("DDR", request.ddr_mhz, 20000));
   if (request.batch < 1 || request.batch > 65536)
-    problems.also(invalid_argument("a batch must lie between 1 and 65536").found(std::to_string(request.batch)));
+    problems.also(invalid_argument("a batch must be between 1 and 65536").found(std::to_string(request.batch)));
   for (int c : request.cores)
     if (c < 1) problems.also(invalid_argument("a number of cores must be at least 1").found(std::to_string(c)));
   if (request.sparse_percent != 0 && request.sparse_percent != 50 && request.sparse_percent != 75)

@@ -1,4 +1,4 @@
-// Calibration samples, and graphs computed on them with the fast kernels. Everything that measures a model on pictures stands on
+// Calibration samples, and graphs computed on them with the fast kernels. Everything that measures a model on pictures uses
 // it.
 #pragma once
 

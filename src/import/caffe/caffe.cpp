@@ -181,7 +181,7 @@ class Loader {
   }
 
   // --- outputs
-  // What nobody reads, in the order it is written. Layers for training do not count as readers, nor do those whose results are
+  // What nothing reads, in the order it is written. Layers for training do not count as readers, nor do those whose results are
   // all silenced; what is silenced itself is no output.
   Result<std::vector<std::string>> wanted_outputs() {
     if (!options_.outputs.empty()) return options_.outputs;

@@ -293,7 +293,7 @@ TEST(ImportCaffe, Errors) {
             std::string::npos);
 }
 
-TEST(ImportCaffe, UnknownTypesBehindAFailureAreToldToo) {
+TEST(ImportCaffe, UnknownTypesAfterAFailureAreReportedToo) {
   const std::string chain =
       "layer { name: \"one\" type: \"Strange\" bottom: \"a\" top: \"x\" }\nlayer { name: \"two\" type: \"ReLU\" bottom: \"x\" "
       "top: \"y\" }\nlayer { name: \"three\" type: \"Odd\" bottom: \"y\" top: \"z\" }";

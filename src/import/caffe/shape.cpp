@@ -87,7 +87,7 @@ Result<TensorId> flatten(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t begin, l.axis_of(x, p, "axis", 1));
   ORKNN_TRY_ASSIGN(const int64_t end, l.axis_of(x, p, "end_axis", -1));
   if (begin == 1 && end == rank - 1) return l.emit("Flatten", {x}, {{"axis", int64_t{1}}});
-  if (end < begin) return invalid_model("'end_axis' lies before 'axis'").found(std::to_string(end));
+  if (end < begin) return invalid_model("'end_axis' is before 'axis'").found(std::to_string(end));
   return with_axes_replaced(l, x, begin, end + 1, {-1});
 }
 
@@ -133,7 +133,7 @@ Result<TensorId> crop(Layer& l, TensorId x, TensorId like) {
   if (const auto got = l.dims_of(y), from = l.dims_of(x), wanted = l.dims_of(like); got && from && wanted)
     for (size_t i = static_cast<size_t>(axis); i < from->size() && i < wanted->size(); ++i)
       if ((*got)[i] != (*wanted)[i])
-        return shape_mismatch("the crop does not lie within the bottom")
+        return shape_mismatch("the crop is not inside the bottom")
             .expected(to_string(*wanted) + " from offset " + to_string(offsets))
             .found(to_string(*from));
   return y;

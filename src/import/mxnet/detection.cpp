@@ -246,7 +246,7 @@ Result<TensorId> box_nms(Layer& l, TensorId x) {
   const int64_t at = l.integer("coord_start", 2), score_at = l.integer("score_index", 1), class_at = l.integer("id_index", -1),
                 limit = l.integer("topk", -1);
   if (at < 0 || at + 4 > columns || score_at < 0 || score_at >= columns || class_at >= columns || count < 1)
-    return invalid_model("coord_start, score_index or id_index lie outside of a row")
+    return invalid_model("coord_start, score_index or id_index are outside a row")
         .expected("less than " + std::to_string(columns));
   const int64_t tried = limit < 0 ? count : std::min(limit, count);
   if (tried < 1) return x;

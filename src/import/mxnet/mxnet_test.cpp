@@ -309,6 +309,21 @@ TEST(MxnetModel, SizesThatContradictTheWeightsAreRefusedAtOnce) {
       << error_of(import(text, weights, sized({{1, 4}})));
 }
 
+TEST(MxnetModel, ScalesOfAnotherLengthAreRefused) {
+  const std::string text =
+      symbol({variable("x"), variable("gamma"), variable("beta"), {"LayerNorm", "n", {{0, 0}, {1, 0}, {2, 0}}, {{"axis", "1"}}}});
+  const auto layer = [&](const std::vector<float>& gamma) {
+    const std::string weights =
+        params({{"arg:gamma", {static_cast<int64_t>(gamma.size())}, gamma}, {"arg:beta", {3}, {0, 0, 0}}});
+    Result<Imported> made = import(text, weights, sized({{2, 3, 4}}));
+    if (!made) return made.status().to_string();
+    const Status inferred = ir::infer_shapes(made->graph, ops::builtin_ops());
+    return inferred ? std::string("no error") : inferred.to_string();
+  };
+  EXPECT_EQ(layer({1, 2, 3}), "no error");
+  EXPECT_TRUE(contains(layer({1, 2, 3, 4, 5}), "node 'n/LayerNormalization'")) << layer({1, 2, 3, 4, 5});
+}
+
 TEST(MxnetModel, OutputsThatOnlyTrainAreLeftOut) {
   const std::string text = symbol({variable("anchors"),
                                    variable("label"),

@@ -200,7 +200,7 @@ Result<TensorId> crop(Layer& l, TensorId x) {
   if (l.flag("center_crop", false)) offset = {(in[2] - size[0]) / 2, (in[3] - size[1]) / 2};
   for (size_t i = 0; i < 2; ++i)
     if (size[i] < 1 || offset[i] < 0 || offset[i] + size[i] > in[i + 2])
-      return shape_mismatch("the cut lies outside of the data")
+      return shape_mismatch("the cut is outside the data")
           .expected("within " + to_string(in))
           .found(to_string(size) + " from " + to_string(offset));
   return l.slice(x, offset, {offset[0] + size[0], offset[1] + size[1]}, {2, 3});

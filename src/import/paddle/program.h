@@ -75,7 +75,7 @@ Status too_many_nested_blocks();
 
 // An element type by its number in ProgramDesc; Undefined when there is none.
 DType dtype_of_number(int64_t number);
-// A shape with -1 for what is open. The batch of an input that nobody states is 1.
+// A shape with -1 for what is open. The batch of an input is 1 where it is not stated.
 ir::Shape shape_of_input(const ir::Dims& dims);
 
 }  // namespace orknn::importer::paddle

@@ -199,7 +199,7 @@ TEST(ImportExportedProgram, RefusalsSayWhatAndWhere) {
   ZipEntries entries = ExportedModel{.nodes = linear()}.entries();
   entries[2].second.resize(20);  // of 24 bytes
   error = error_of(zip_archive(entries));
-  EXPECT_TRUE(contains(error, "lies outside of its storage")) << error;
+  EXPECT_TRUE(contains(error, "is outside its storage")) << error;
   EXPECT_TRUE(contains(error, "weight_0")) << error;
   entries.erase(entries.begin() + 2);
   EXPECT_TRUE(contains(error_of(zip_archive(entries)), "the archive has no entry 'm/data/weights/weight_0'"));

@@ -272,7 +272,7 @@ Result<TensorId> diagflat(Call& c, TensorId x) {
 }
 Result<TensorId> diag(Call& c, TensorId x) {
   const int64_t offset = c.integer("diagonal");
-  if (offset > 65536 || offset < -65536) return unsupported("the diagonal lies outside of the matrix");
+  if (offset > 65536 || offset < -65536) return unsupported("the diagonal is outside the matrix");
   if (c.rank() == 1) return on_diagonal(c, x, c.dims()[0], offset);
   if (c.rank() != 2) return invalid_model("diag works on vectors and matrices");
   ORKNN_TRY_ASSIGN(const auto positions, diagonal_positions(c.dims()[0], c.dims()[1], offset));

@@ -317,7 +317,7 @@ class Reader {
     const Storage& s = *t.storage;
     if (t.dims.size() != 1 || t.strides[0] != 1 || t.dims[0] < 0 || t.storage_offset < 0 || t.dims[0] > s.count ||
         t.storage_offset > s.count - t.dims[0] || s.dtype == DType::Undefined)
-      return damaged("quantization parameters lie outside of their storage");
+      return damaged("quantization parameters are outside their storage");
     std::vector<std::byte> copy(
         s.bytes.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(t.storage_offset) * dtype_bytes(s.dtype)),
         s.bytes.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(t.storage_offset + t.dims[0]) * dtype_bytes(s.dtype)));

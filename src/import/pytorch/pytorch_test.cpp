@@ -492,7 +492,7 @@ TEST(ImportPytorch, RefusalsSayWhatAndWhere) {
        "longer than its archive entry"},
       {"tensor outside",
        forward("    return self.w\n", {{"w", pickle::tensor("FloatStorage", "0", 2, 1, {2}, {1})}}, data).bytes(),
-       "outside of its storage"},
+       "outside its storage"},
       {"negative stride",
        forward("    return self.w\n", {{"w", pickle::tensor("FloatStorage", "0", 2, 1, {2}, {-1})}}, data).bytes(),
        "impossible strides"},

@@ -124,7 +124,7 @@ Result<Value> narrow(Call& c) {
   const int64_t extent = c.dims()[axis], length = c.integer("length");
   const int64_t start = c.integer("start") < 0 ? c.integer("start") + extent : c.integer("start");
   if (start < 0 || length < 0 || start > extent || length > extent - start)
-    return invalid_model("a part lies outside of its axis")
+    return invalid_model("a part is outside its axis")
         .found("start " + std::to_string(start) + ", length " + std::to_string(length));
   return view_sliced(c, c.handle(), static_cast<size_t>(axis), start, length, 1);
 }
@@ -264,7 +264,7 @@ Result<Value> diagonal(Call& c) {
   ORKNN_TRY_ASSIGN(const int64_t second, c.axis("dim2"));
   if (c.rank() < 2 || first == second) return invalid_model("a diagonal needs two axes");
   const int64_t offset = c.integer("offset"), rows = c.dims()[first], columns = c.dims()[second];
-  if (offset < -rows || offset > columns) return unsupported("the diagonal lies outside of the matrix");
+  if (offset < -rows || offset > columns) return unsupported("the diagonal is outside the matrix");
   // Both axes go to the end and become one, of which the diagonal is every (columns + 1)-th element.
   const Dims& old = c.handle().strides;
   std::vector<int64_t> permutation;

@@ -88,7 +88,7 @@ constexpr Kernel kKernels[] = {{"lanczos1", 1, lanczos<1>},
                                {"keyscubic", 2, keys_cubic},
                                {"mitchellcubic", 2, mitchell_cubic}};
 
-// What each source element counts for each target element, as a matrix [to, from]. Target elements whose center lies outside of
+// What each source element counts for each target element, as a matrix [to, from]. Target elements whose center is outside
 // the source are 0. Places are computed in float32 as in TensorFlow: it decides whether an element at a kernel's border counts.
 TensorData kernel_matrix(const Kernel& kernel, int64_t from, int64_t to, float scale, float translation, bool antialias) {
   const float step = 1 / scale, stretch = antialias ? std::max(step, 1.0f) : 1.0f, shrink = 1 / stretch;

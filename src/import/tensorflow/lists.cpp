@@ -64,7 +64,7 @@ auto of_list(Layer& l) -> decltype(Function(l, TensorList())) {
 // --- elements
 
 Status out_of_range(int64_t index, size_t size) {
-  return invalid_model("an index lies outside of the list")
+  return invalid_model("an index is outside the list")
       .expected("0 to " + std::to_string(static_cast<int64_t>(size) - 1))
       .found(std::to_string(index));
 }

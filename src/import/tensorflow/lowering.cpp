@@ -40,7 +40,7 @@ bool passes_through(std::string_view op) {
                         "DebugIdentityV2", "Dropout"}) ||
          is_one_of(op, {"LoopCond", "NextIteration", "RefNextIteration", "Enter", "RefEnter", "Switch", "RefSwitch"});
 }
-// Nodes nobody wants as an output of the model though nobody reads them.
+// Nodes that are not outputs of the model although nothing reads them.
 bool is_no_result(std::string_view op) {
   return is_source(op) ||
          is_one_of(op, {"NoOp", "Assert", "Const", "PlaceholderWithDefault", "PrintV2", "ControlTrigger", "SaveV2",

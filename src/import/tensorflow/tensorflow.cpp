@@ -40,17 +40,19 @@ Result<ReadGraph> read_graph(const Source& source) {
   return result;
 }
 
-// Values for the variables of a saved model, whose files lie beside it. The signature says where it ends unless the user does.
-// False for other graphs.
+// Values for the variables of a saved model, whose files lie beside it even where it has none. The signature says where it ends
+// unless the user does. False for other graphs.
 Result<bool> freeze_saved_model(const Source& source, ReadGraph& read, ImportOptions& options) {
   const std::filesystem::path prefix = std::filesystem::path(source.folder) / "variables" / "variables";
+  const bool has_values = has_variables(read.graph);
   std::error_code problem;
-  if (!has_variables(read.graph) || source.folder.empty() || !std::filesystem::exists(prefix.string() + ".index", problem))
-    return false;
-  if (options.outputs.empty()) {
+  if (source.folder.empty() || !std::filesystem::exists(prefix.string() + ".index", problem)) return false;
+  const bool follows_signature = options.outputs.empty();
+  if (follows_signature) {
     ORKNN_TRY_ASSIGN(const Signature signature, signature_of(source.bytes));
     options.outputs = signature.outputs;
   }
+  if (!has_values) return follows_signature && !options.outputs.empty();
   if (options.outputs.empty())
     return invalid_model("the saved model has no signature").hint("name the tensors at which it ends with 'outputs'");
   struct Kept {

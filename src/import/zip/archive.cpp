@@ -45,7 +45,7 @@ Result<Directory> find_directory(std::span<const std::byte> bytes) {
       d = {load<uint64_t>(bytes, end64 + 48), load<uint64_t>(bytes, end64 + 40), load<uint64_t>(bytes, end64 + 32)};
     }
     if (!fits(bytes, d.offset, d.bytes))
-      return invalid_model("the archive's directory lies outside of the file").found("offset " + std::to_string(d.offset));
+      return invalid_model("the archive's directory is outside the file").found("offset " + std::to_string(d.offset));
     return d;
   }
   return invalid_model("the archive has no end record").hint("is the file complete?");

@@ -30,7 +30,7 @@ Result<std::vector<Line>> parse(std::span<const std::byte> bytes) {
       words.emplace_back(line.substr(at, line.find_first_of(" \t\r=(,)", at) - at));
     if (words.empty() || words[0][0] == '#') continue;
     if (words.size() < 2)
-      return invalid_model("a line is no layer").expected("name = operator(arguments)").found(std::string(line.substr(0, 40)));
+      return invalid_model("a line is not a layer").expected("name = operator(arguments)").found(std::string(line.substr(0, 40)));
     Line& layer = lines.emplace_back(Line{words[0], words[1], {}, {}});
     for (size_t i = 2; i < words.size(); ++i)
       (words[i][0] >= '0' && words[i][0] <= '9' ? layer.numbers : layer.reads).push_back(words[i]);

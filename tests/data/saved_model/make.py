@@ -37,6 +37,11 @@ def network():
     return keras.Model(i, keras.layers.Dense(3)(keras.layers.GlobalAveragePooling2D()(x)))
 
 
+def without_variables():
+    i = keras.Input((8, 8, 3), name="picture")
+    return keras.Model(i, keras.layers.Cropping2D(1)(keras.layers.MaxPooling2D()(keras.activations.relu(i))))
+
+
 def store(name):
     image = np.random.default_rng(5).standard_normal((1, 8, 8, 3)).astype("float32")
     call = tf.saved_model.load(str(FOLDER / name)).signatures["serving_default"]
@@ -48,5 +53,6 @@ def store(name):
 
 tf.saved_model.save(Module(), str(FOLDER / "module"))
 network().export(str(FOLDER / "network"))
-for name in ("module", "network"):
+without_variables().export(str(FOLDER / "without_variables"))
+for name in ("module", "network", "without_variables"):
     store(name)
