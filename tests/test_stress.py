@@ -57,6 +57,10 @@ def test_every_way_to_run(model, program):
     assert "output 0" in run(BUILD / f"capi_{program}", model, 100)
 
 
+def test_a_fork_during_the_first_use(model):
+    assert run(BUILD / "capi_fork", model, 200) == "200 processes: 0 wrong\n"
+
+
 def test_operators_of_a_program(tmp_path):
     model = build_model(tmp_path / "m.rknn", "rk3588", False)
     assert "output 0" in run(BUILD / "capi_custom", model, 100, "GlobalAveragePool")

@@ -112,6 +112,11 @@ struct BusErrors {
   }
 };
 
+namespace {
+BusErrors& bus_errors() { return BusErrors::instance(); }
+ORKNN_MAKE_AT_LOAD(bus_errors);
+}  // namespace
+
 BusErrorGuard::BusErrorGuard(const std::byte* data, size_t bytes)
     : range_(BusErrors::instance().add(reinterpret_cast<uintptr_t>(data), reinterpret_cast<uintptr_t>(data) + bytes)) {}
 

@@ -74,6 +74,7 @@ Mappings& mappings() {
   static Mappings& all = *new Mappings;  // outlives every static object that holds a file
   return all;
 }
+ORKNN_MAKE_AT_LOAD(mappings);
 
 Status shortened(const std::string& path, size_t expected, size_t found) {
   return io_error("'" + path + "' was shortened while it was in use")

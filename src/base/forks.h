@@ -7,8 +7,13 @@
 
 namespace orknn {
 
-// How many forks lie between this process and the one that loaded the library.
+// How many forks happened between the process that loaded the library and this one.
 uint32_t fork_count();
+
+// Calls `function`, which returns an object that it makes at the first call, when the library is loaded. While one thread makes
+// such an object others wait for it: in a child that is forked meanwhile, that thread is missing. Needed for objects that threads
+// reach while they run networks, above all those with a BriefMutex: making one waits for a fork that is under way.
+#define ORKNN_MAKE_AT_LOAD(function) [[maybe_unused]] static const auto* const function##_at_load = &function()
 
 // A lock that is held for moments only: fork waits for it, and a child finds it free. Whoever holds one takes no second one.
 class BriefMutex {
@@ -22,6 +27,24 @@ class BriefMutex {
 
  private:
   std::mutex mutex_;
+};
+
+// An object that takes its time to be made, at its first use, and is never destroyed: a fork waits until it is complete. Made at
+// load itself. What makes the object takes no BriefMutex.
+template <class T>
+class MadeOnce {
+ public:
+  template <class Make>
+  const T& get(Make&& make) {
+    if (const T* made = made_.load(std::memory_order_acquire)) return *made;
+    const std::lock_guard lock(mutex_);
+    if (!made_.load(std::memory_order_relaxed)) made_.store(new T(make()), std::memory_order_release);
+    return *made_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  BriefMutex mutex_;
+  std::atomic<const T*> made_{nullptr};
 };
 
 // A lock that is held for the length of a call. When the process forks meanwhile, the child has what it protects half changed and

@@ -24,10 +24,12 @@ BriefMutex& sink_mutex() {
   static BriefMutex& mutex = *new BriefMutex;  // lines may come until the very end
   return mutex;
 }
+ORKNN_MAKE_AT_LOAD(sink_mutex);
 std::shared_ptr<const LogSink>& current_sink() {
   static std::shared_ptr<const LogSink> sink;
   return sink;
 }
+ORKNN_MAKE_AT_LOAD(current_sink);
 }  // namespace
 
 void set_log_sink(LogSink sink) {

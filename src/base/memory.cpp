@@ -18,6 +18,7 @@ size_t machine_memory() noexcept {
   }();
   return bytes;
 }
+[[maybe_unused]] static const size_t machine_memory_at_load = machine_memory();
 
 void* allocate_aligned(size_t bytes) noexcept {
   if (bytes > machine_memory()) return nullptr;

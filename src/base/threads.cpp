@@ -40,6 +40,20 @@ void relax() {
   asm volatile("yield");
 #endif
 }
+
+// The size of the shared pool.
+int threads_of_environment() {
+  const char* text = std::getenv("ORKNN_THREADS");
+  if (!text) return usable_cores();
+  constexpr int kMost = 1024;
+  int threads = 0;
+  const std::from_chars_result end = std::from_chars(text, text + std::strlen(text), threads);
+  if (end.ec == std::errc() && *end.ptr == 0 && threads > 0 && threads <= kMost) return threads;
+  log(LogLevel::Warn, "threads",
+      "ORKNN_THREADS=" + std::string(text) + " is not a number of threads from 1 to " + std::to_string(kMost) +
+          ", one per core is used!");
+  return usable_cores();
+}
 }  // namespace
 
 struct ThreadPool::State {
@@ -175,23 +189,25 @@ ThreadPool::ThreadPool(int threads) : wanted_(threads > 0 ? threads : usable_cor
   state_ = fresh.release();
 }
 
+ThreadPool::ThreadPool(Shared) : wanted_(0), state_(nullptr) {}
+
 ThreadPool::~ThreadPool() {
   State* s = state_.load();
-  if (s->is_of_this_process()) delete s;
+  if (s && s->is_of_this_process()) delete s;
 }
 
 ThreadPool::State& ThreadPool::state() const {
   State* s = state_.load(std::memory_order_acquire);
-  if (s->is_of_this_process()) return *s;
+  if (s && s->is_of_this_process()) return *s;
   auto fresh = std::make_unique<State>();
-  fresh->start(wanted_);
+  fresh->start(wanted_ > 0 ? wanted_ : threads_of_environment());
   // Of several threads that come here at once, one wins.
   return state_.compare_exchange_strong(s, fresh.get(), std::memory_order_acq_rel) ? *fresh.release() : *s;
 }
 
 void ThreadPool::stop() {
   State* s = state_.load();
-  if (s->is_of_this_process()) s->stop();
+  if (s && s->is_of_this_process()) s->stop();
 }
 
 int ThreadPool::threads() const { return static_cast<int>(state().workers.size()) + 1; }
@@ -213,30 +229,19 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<
   if (s.failure) std::rethrow_exception(std::exchange(s.failure, nullptr));
 }
 
-namespace {
-// The size of the shared pool, 0 = one thread per core.
-int threads_of_environment() {
-  const char* text = std::getenv("ORKNN_THREADS");
-  if (!text) return 0;
-  constexpr int kMost = 1024;
-  int threads = 0;
-  const std::from_chars_result end = std::from_chars(text, text + std::strlen(text), threads);
-  if (end.ec == std::errc() && *end.ptr == 0 && threads > 0 && threads <= kMost) return threads;
-  log(LogLevel::Warn, "threads",
-      "ORKNN_THREADS=" + std::string(text) + " is not a number of threads from 1 to " + std::to_string(kMost) +
-          ", one per core is used!");
-  return 0;
-}
-}  // namespace
-
 ThreadPool& ThreadPool::shared() {
   // Not destroyed when the program ends: a thread that outlives main may be inside a call. Only its workers are ended, so that
   // the library can be unloaded.
-  static ThreadPool& pool = *new ThreadPool(threads_of_environment());
+  static ThreadPool& pool = *new ThreadPool(Shared{});
   static const struct AtExit {
     ~AtExit() { pool.stop(); }
   } at_exit;
   return pool;
 }
+
+namespace {
+ThreadPool& shared_pool() { return ThreadPool::shared(); }
+ORKNN_MAKE_AT_LOAD(shared_pool);
+}  // namespace
 
 }  // namespace orknn

@@ -35,12 +35,14 @@ class ThreadPool {
 
  private:
   struct State;
+  struct Shared {};
+  explicit ThreadPool(Shared);  // starts its threads when it is used first
   State& state() const;
   // Ends the workers; calls go on, on the threads that make them.
   void stop();
-  const int wanted_;
-  // Threads do not survive a fork: in the child the first use replaces the state. The old one, whose locks are as the parent left
-  // them, is never touched again.
+  const int wanted_;  // 0 = as many as the environment says
+  // nullptr = not used yet. Threads do not survive a fork: in the child the first use replaces the state. The old one, whose
+  // locks are as the parent left them, is never touched again.
   mutable std::atomic<State*> state_;
 };
 

@@ -131,12 +131,19 @@ void Graph::set_attribute(NodeId id, std::string name, Attribute value) {
 
 size_t Graph::node_count() const { return static_cast<size_t>(std::count(alive_.begin(), alive_.end(), 1)); }
 
+namespace {
+// Readers of a finished graph may come from several threads; the first one computes.
+BriefMutex& order_mutex() {
+  static BriefMutex& mutex = *new BriefMutex;
+  return mutex;
+}
+ORKNN_MAKE_AT_LOAD(order_mutex);
+}  // namespace
+
 const std::vector<NodeId>& Graph::order() const {
-  // Readers of a finished graph may come from several threads; the first one computes.
-  static BriefMutex mutex;
   const std::atomic_ref<bool> valid(order_valid_);
   if (valid.load(std::memory_order_acquire)) return order_;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(order_mutex());
   if (valid.load(std::memory_order_relaxed)) return order_;
   // Kahn's algorithm with a heap on the insertion index: deterministic and close to the source order.
   std::vector<int32_t> waiting(nodes_.size(), 0), ready;

@@ -1,6 +1,7 @@
 // Joins the definitions of all op files; the list of files is made by CMake (one function per file, named like it).
 #include <algorithm>
 
+#include "base/forks.h"
 #include "ops/eval.h"
 #include "ops/facts.h"
 
@@ -9,13 +10,20 @@ namespace orknn::ops {
 using StemFunction = std::span<const ir::OpDef> (*)();
 extern const std::span<const StemFunction> kOpFiles;
 
+namespace {
+MadeOnce<ir::OpSet>& all_ops() {
+  static auto& ops = *new MadeOnce<ir::OpSet>;
+  return ops;
+}
+ORKNN_MAKE_AT_LOAD(all_ops);
+}  // namespace
+
 const ir::OpSet& builtin_ops() {
-  static const ir::OpSet set = [] {
+  return all_ops().get([] {
     ir::OpSet s;
     for (const StemFunction f : kOpFiles) s.add(f());
     return s;
-  }();
-  return set;
+  });
 }
 
 const ir::OpDef& facts_of(std::string_view op) {

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/forks.h"
 #include "base/nearest_name.h"
 #include "platform/gpu.h"
 #include "platform/toolkit1.h"
@@ -391,6 +392,7 @@ const std::vector<Platform>& rows() {
   static const std::vector<Platform> table = make_rows();
   return table;
 }
+ORKNN_MAKE_AT_LOAD(rows);
 }  // namespace
 
 double SpeedModel::beside(double compute, double traffic, double table) const {

@@ -15,6 +15,7 @@ SramTable& sram_table() {
   static SramTable* const instance = new SramTable;  // contexts may outlive static objects
   return *instance;
 }
+ORKNN_MAKE_AT_LOAD(sram_table);
 
 uint64_t free_of(const SramTable& table, const platform::Platform& chip) {
   if (!chip.features.sram_for_internal) return 0;

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/forks.h"
+
 namespace orknn::runtime {
 namespace {
 // A run in the queue; lives on the stack of its thread.
@@ -105,6 +107,7 @@ Boards*& current_boards() {
   }();
   return boards;
 }
+ORKNN_MAKE_AT_LOAD(current_boards);
 
 Board& board_of(const platform::Platform& chip) {
   Boards& b = *current_boards();

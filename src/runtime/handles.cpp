@@ -15,6 +15,7 @@ Table& table() {
   static Table* const instance = new Table;
   return *instance;
 }
+ORKNN_MAKE_AT_LOAD(table);
 }  // namespace
 
 rknn_context publish(std::shared_ptr<HandleObject> object) {

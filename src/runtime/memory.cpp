@@ -86,6 +86,7 @@ Table& table() {
   static Table* const instance = new Table;
   return *instance;
 }
+ORKNN_MAKE_AT_LOAD(table);
 
 template <class Holds>
 std::shared_ptr<SharedBlock> block_that(Holds holds) {

@@ -1,5 +1,6 @@
 // Our own additions to the C API.
 #include <cstdlib>
+#include <optional>
 
 #include "base/forks.h"
 #include "base/log.h"
@@ -14,21 +15,22 @@ namespace {
 struct Configuration {
   BriefMutex mutex;
   std::shared_ptr<ThreadPool> pool;
-  const platform::Platform* chip = nullptr;
+  std::optional<const platform::Platform*> chip;  // nothing = the environment was not read yet
 };
 
-Configuration* from_environment() {
-  auto* c = new Configuration;  // contexts may outlive static objects
-  const char* name = std::getenv("OPENRKNN_PLATFORM");
-  if (!name || !*name) return c;
-  c->chip = platform::find(name);
-  if (!c->chip) log(LogLevel::Warn, "", "OPENRKNN_PLATFORM=" + std::string(name) + " is not a known chip and is ignored!");
-  return c;
-}
-
+// Never destroyed: contexts may outlive static objects.
 Configuration& configuration() {
-  static Configuration* const instance = from_environment();
+  static Configuration* const instance = new Configuration;
   return *instance;
+}
+ORKNN_MAKE_AT_LOAD(configuration);
+
+const platform::Platform* chip_of_environment() {
+  const char* name = std::getenv("OPENRKNN_PLATFORM");
+  if (!name || !*name) return nullptr;
+  const platform::Platform* chip = platform::find(name);
+  if (!chip) log(LogLevel::Warn, "", "OPENRKNN_PLATFORM=" + std::string(name) + " is not a known chip and is ignored!");
+  return chip;
 }
 }  // namespace
 
@@ -40,8 +42,14 @@ std::shared_ptr<ThreadPool> configured_pool() {
 
 const platform::Platform* configured_chip() {
   Configuration& c = configuration();
+  {
+    const std::lock_guard lock(c.mutex);
+    if (c.chip) return *c.chip;
+  }
+  const platform::Platform* chip = chip_of_environment();
   const std::lock_guard lock(c.mutex);
-  return c.chip;
+  if (!c.chip) c.chip = chip;
+  return *c.chip;
 }
 }  // namespace orknn::runtime
 

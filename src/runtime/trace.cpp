@@ -32,6 +32,7 @@ Trace& trace() {
   static Trace* const instance = new Trace;
   return *instance;
 }
+ORKNN_MAKE_AT_LOAD(trace);
 
 void add(Event event) noexcept {
   try {

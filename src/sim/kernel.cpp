@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/forks.h"
+
 namespace orknn::sim {
 
 // Made by the build from the list of files in sim/kernels/: each offers `std::span<const Kernel> <stem>()`.
@@ -15,13 +17,20 @@ std::vector<const Kernel*> all_kernels() {
   return kernels;
 }
 
+namespace {
+MadeOnce<std::vector<const Kernel*>>& kernels_to_choose_from() {
+  static auto& kernels = *new MadeOnce<std::vector<const Kernel*>>;
+  return kernels;
+}
+ORKNN_MAKE_AT_LOAD(kernels_to_choose_from);
+}  // namespace
+
 const Kernel* find_kernel(const KernelQuery& query) {
-  static const std::vector<const Kernel*> kernels = all_kernels();
   const auto in_blocks = [](const OperandFacts& o) { return o.form == Form::Blocked; };
   if (query.inputs.empty() || query.outputs.empty()) return nullptr;  // kernels look at the first of both
   const bool makes_blocks = std::ranges::any_of(query.outputs, in_blocks);
   if (!makes_blocks && std::ranges::any_of(query.inputs, in_blocks)) return nullptr;
-  for (const Kernel* kernel : kernels)
+  for (const Kernel* kernel : kernels_to_choose_from().get(all_kernels))
     if ((kernel->blocks != Blocks::Never) == makes_blocks && kernel->accepts(query)) return kernel;
   return nullptr;
 }

@@ -35,6 +35,7 @@ Packings& packings() {
   static auto* all = new Packings;
   return *all;
 }
+ORKNN_MAKE_AT_LOAD(packings);
 }  // namespace
 
 std::shared_ptr<void> shared_packing(const void* source, std::shared_ptr<void> fresh, size_t bytes) {

@@ -31,10 +31,10 @@ Isa choose() {
   return available.back();
 }
 
-std::atomic<Isa>& current() {
-  static std::atomic<Isa> isa{choose()};
-  return isa;
-}
+constexpr int kNotChosen = -1;
+// Not a static object of a function: a fork would not wait for it (ORKNN_MAKE_AT_LOAD), and the environment is read at the first
+// use.
+std::atomic<int> current{kNotChosen};
 
 thread_local bool t_reproducible = false;
 }  // namespace
@@ -86,11 +86,18 @@ std::vector<Isa> available_isas() {
   return isas;
 }
 
-Isa current_isa() { return current().load(std::memory_order_relaxed); }
+Isa current_isa() {
+  int isa = current.load(std::memory_order_relaxed);
+  if (isa == kNotChosen) {
+    const auto chosen = static_cast<int>(choose());
+    if (current.compare_exchange_strong(isa, chosen, std::memory_order_relaxed)) isa = chosen;
+  }
+  return static_cast<Isa>(isa);
+}
 
 void set_current_isa(Isa isa) {
   ORKNN_ASSERT(isa_available(isa), "only a form this machine can run is chosen");
-  current().store(isa, std::memory_order_relaxed);
+  current.store(static_cast<int>(isa), std::memory_order_relaxed);
 }
 
 }  // namespace orknn::sim::kernels
