@@ -7,6 +7,7 @@
 
 #include "quantize/adaptive_rounding.h"
 #include "toolkit/config_keys.h"
+#include "toolkit/json_document.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -167,9 +168,10 @@ std::string print(const HybridData& data) {
 }
 
 Result<HybridData> parse_hybrid_data(std::string_view text) {
-  const ordered_json j = ordered_json::parse(text, nullptr, false);
-  if (!j.is_object() || field(j, "openrknn_hybrid", 0) != kDataVersion)
+  const auto json = parse_json_object(text);
+  if (!json || field(*json, "openrknn_hybrid", 0) != kDataVersion)
     return invalid_model("this is not a .data file of hybrid_quantization_step1").hint("run step 1 of this toolkit again");
+  const ordered_json& j = *json;
   HybridData data;
   data.name = field<std::string>(j, "name", "");
   data.framework = field<std::string>(j, "framework", "");

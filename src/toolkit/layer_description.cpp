@@ -15,6 +15,7 @@
 #include "data/npy.h"
 #include "platform/platforms.h"
 #include "silicon/network.h"
+#include "toolkit/json_document.h"
 #include "toolkit/layer_fields.h"
 
 namespace orknn::toolkit {
@@ -39,9 +40,8 @@ Status check_chip(const nlohmann::ordered_json& layer) {
 Result<nlohmann::ordered_json> read_json_object(const std::string& path) {
   ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(path));
   const auto bytes = file->bytes();
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, text + bytes.size(), nullptr, false);
-  if (json.is_discarded() || !json.is_object()) return invalid_argument("'" + path + "' is not a JSON object");
+  auto json = parse_json_object({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!json) return Status(json.status()).model(path);
   return json;
 }
 
