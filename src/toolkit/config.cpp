@@ -260,6 +260,11 @@ Status check_batch(int64_t samples) {
   return invalid_argument(fmt::format("Invalid rknn_batch_size {}, expect a number of samples!", samples));
 }
 
+Status check_optimization_level(int level) {
+  if (level >= 0 && level <= 3) return {};
+  return invalid_argument(fmt::format("Invalid optimization_level {}, expect in [0, 1, 2, 3]!", level));
+}
+
 void warn_of_quantized_build(const BuildConfig& c) {
   if (c.quantize_weight)
     warn("The 'quantize_weight' has no effect when the whole model is quantized, it is for builds without quantization!");
@@ -271,8 +276,7 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   const platform::Platform* chip = check_platforms(c, problems);
   one_of(problems, "float_dtype", c.float_dtype, {"float16", "float32"});
   check_quantization(c, *chip, problems);
-  if (c.optimization_level < 0 || c.optimization_level > 3)
-    problems.also(invalid_argument(fmt::format("Invalid optimization_level {}, expect in [0, 1, 2, 3]!", c.optimization_level)));
+  problems.also(check_optimization_level(c.optimization_level));
   const std::vector<std::string> devices{"cpu", "npu", "gpu", "auto"};
   for (const auto& [key, value] : c.op_target)
     if (std::find(devices.begin(), devices.end(), value) == devices.end())

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "toolkit/builder.h"
 
@@ -54,7 +55,7 @@ struct SourceOptions {
   bool needs_dataset = false;  // the command makes no sense without one
   bool quantize_weight = false;
   bool bgr = false;
-  double auto_hybrid = 0;  // cosine every output must reach; 0 = off
+  std::optional<double> auto_hybrid;  // cosine every output must reach
   // Keys of config() that have no field above: as many texts as the option was given.
   std::map<std::string, std::vector<std::string>, std::less<>> other_keys;
 

@@ -124,9 +124,7 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
         "convert the models that this file of rknn_convert describes; -o is their folder, -t the chip; no other options");
   }
   command->add_option("--custom-string", o->custom_string, "text stored in the model");
-  command->add_option("--batch-size", o->batch, "samples the model computes at once")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
+  command->add_option("--batch-size", o->batch, "samples the model computes at once")->capture_default_str();
   command
       ->add_option("--dynamic-input", o->shape_sets,
                    "a set of input shapes the model runs with, 1,3,224,224 or 1,20;1,40 for two inputs; once per set")

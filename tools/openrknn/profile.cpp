@@ -186,6 +186,7 @@ Status profile(ProfileOptions o) {
   if (o.platforms && !o.source.platform.empty())
     return invalid_argument("--platform and --target-platform say the same").hint("give one of them");
   ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, o.source.config());
+  ORKNN_TRY(toolkit::check_optimization_level(config.optimization_level));
   o.request.op_target = config.op_target;
   const std::string as_it_is;
   auto loaded = load(o, o.model, o.input_sizes.empty() ? as_it_is : o.input_sizes.front());

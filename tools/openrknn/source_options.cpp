@@ -139,7 +139,7 @@ void SourceOptions::add_to(CLI::App& command) {
   command
       .add_option("-O,--optimization-level", level,
                   "0 = only what compiling needs (constants, paddings, If, dead layers), 3 = all rules")
-      ->check(CLI::Range(0, 3))
+      ->type_name("INT in [0 - 3]")  // says it; toolkit::check refuses others
       ->capture_default_str();
   std::vector<std::string> frameworks;
   for (const importer::Importer* i : importer::importers()) frameworks.emplace_back(i->name);
@@ -190,10 +190,8 @@ void SourceOptions::add_quantization_to(CLI::App& command) {
     command.add_flag("--quantize-weight", quantize_weight,
                      "without --dataset: weights are stored as int8, everything is computed in float");
   command.add_flag("--bgr,--quant-img-RGB2BGR", bgr, "calibration pictures are fed as BGR");
-  command
-      .add_option("--auto-hybrid,--auto-hybrid-cos-thresh", auto_hybrid,
-                  "leave the fewest layers in float16 that bring every output to this cosine")
-      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--auto-hybrid,--auto-hybrid-cos-thresh", auto_hybrid,
+                     "leave the fewest layers in float16 that bring every output to this cosine");
 }
 
 Result<toolkit::BuildConfig> SourceOptions::config() const {
@@ -206,7 +204,7 @@ Result<toolkit::BuildConfig> SourceOptions::config() const {
   config.quantized_dtype = dtype;
   config.quantize_weight = quantize_weight;
   config.quant_img_RGB2BGR = {bgr};
-  if (auto_hybrid > 0) config.auto_hybrid_cos_thresh = auto_hybrid;
+  if (auto_hybrid) config.auto_hybrid_cos_thresh = *auto_hybrid;
   const auto rows = [](const std::string& option, const std::vector<std::string>& texts) -> Result<toolkit::ChannelValues> {
     toolkit::ChannelValues values;
     for (const std::string& text : texts) {
@@ -250,7 +248,7 @@ void SourceOptions::add_other_keys_to(CLI::App& command) {
   }
 }
 
-toolkit::BuildRequest SourceOptions::build_request() const { return {!dataset.empty(), dataset, auto_hybrid > 0}; }
+toolkit::BuildRequest SourceOptions::build_request() const { return {!dataset.empty(), dataset, auto_hybrid.has_value()}; }
 
 Result<importer::ImportOptions> SourceOptions::import_options() const {
   importer::ImportOptions options;
