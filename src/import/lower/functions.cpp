@@ -31,7 +31,6 @@ TensorId expm1(Emitter& e, TensorId x) {
 TensorId log2(Emitter& e, TensorId x) { return e.mul(e.unary("Log", x), std::numbers::log2e); }
 TensorId log10(Emitter& e, TensorId x) { return e.mul(e.unary("Log", x), std::numbers::log10e); }
 TensorId exp2(Emitter& e, TensorId x) { return e.unary("Exp", e.mul(x, std::numbers::ln2)); }
-TensorId erfc(Emitter& e, TensorId x) { return e.sub(e.scalar_like(x, 1.0), e.unary("Erf", x)); }
 TensorId log_sigmoid(Emitter& e, TensorId x) { return e.unary("Neg", e.unary("Softplus", e.unary("Neg", x))); }
 TensorId degrees(Emitter& e, TensorId x) { return e.mul(x, 180 / std::numbers::pi); }
 TensorId radians(Emitter& e, TensorId x) { return e.mul(x, std::numbers::pi / 180); }
@@ -62,10 +61,23 @@ TensorId round_half_down(Emitter& e, TensorId x) {
 TensorId not_equal(Emitter& e, TensorId a, TensorId b) { return e.unary("Not", e.binary("Equal", a, b)); }
 TensorId squared_difference(Emitter& e, TensorId a, TensorId b) { return square(e, e.sub(a, b)); }
 
-// Our Div of integers truncates, our Mod has the divisor's sign.
+namespace {
+// Whether one of them is below zero and the other is not.
+TensorId signs_differ(Emitter& e, TensorId a, TensorId b, TensorId zero) {
+  return e.binary("Xor", e.binary("Less", a, zero), e.binary("Less", b, zero));
+}
+}  // namespace
+
+// Floats by way of the remainder, which is exact. Our Div of integers truncates, our Mod has the divisor's sign.
 TensorId floor_div(Emitter& e, TensorId a, TensorId b) {
-  if (is_float(e.dtype_of(a))) return e.unary("Floor", e.div(a, b));
-  return e.div(e.sub(a, e.binary("Mod", a, b)), b);
+  if (!is_float(e.dtype_of(a))) return e.div(e.sub(a, e.binary("Mod", a, b)), b);
+  const TensorId rest = truncate_mod(e, a, b), zero = e.scalar_like(a, 0.0);
+  const TensorId are_apart = signs_differ(e, rest, b, zero), is_below = e.binary("And", are_apart, not_equal(e, rest, zero));
+  const TensorId quotient = e.sub(e.div(e.sub(a, rest), b), e.cast(is_below, e.dtype_of(a)));
+  return e.where(e.binary("Equal", b, zero), e.div(a, b), round_half_down(e, quotient));
+}
+TensorId floor_of_quotient(Emitter& e, TensorId a, TensorId b) {
+  return is_float(e.dtype_of(a)) ? e.unary("Floor", e.div(a, b)) : floor_div(e, a, b);
 }
 TensorId truncate_div(Emitter& e, TensorId a, TensorId b) { return truncate(e, e.div(a, b)); }
 TensorId truncate_mod(Emitter& e, TensorId a, TensorId b) { return e.emit("Mod", {a, b}, {{"fmod", int64_t{1}}}); }
@@ -73,22 +85,8 @@ TensorId truncate_mod(Emitter& e, TensorId a, TensorId b) { return e.emit("Mod",
 // The remainder of the truncating division is exact; it is moved by one divisor where its sign is not the divisor's.
 TensorId floor_mod(Emitter& e, TensorId a, TensorId b) {
   if (!is_float(e.dtype_of(a))) return e.binary("Mod", a, b);
-  const TensorId rest = truncate_mod(e, a, b), zero = e.scalar_like(a, 0.0);
-  const TensorId signs_differ = e.binary("Xor", e.binary("Less", rest, zero), e.binary("Less", b, zero));
-  return e.where(e.binary("And", signs_differ, not_equal(e, rest, zero)), e.add(rest, b), rest);
-}
-
-// The arc tangent of y / |x|, taken from half a turn in the left half plane. Two infinities count as two ones: their quotient is
-// no number, and neither is that of two zeros, whose angle is 0.
-TensorId atan2(Emitter& e, TensorId y, TensorId x) {
-  const TensorId zero = e.scalar_like(x, 0.0), one = e.scalar_like(x, 1.0), pi = e.scalar_like(x, std::numbers::pi);
-  const TensorId are_infinite = e.binary("And", e.unary("IsInf", y), e.unary("IsInf", x));
-  const TensorId is_origin = e.binary("And", e.binary("Equal", y, zero), e.binary("Equal", x, zero));
-  const TensorId rise = e.where(are_infinite, e.unary("Sign", y), y);
-  const TensorId run = e.where(e.binary("Or", are_infinite, is_origin), one, e.unary("Abs", x));
-  const TensorId slope = e.unary("Atan", e.div(rise, run));
-  const TensorId half_turn = e.where(e.binary("Less", y, zero), e.unary("Neg", pi), pi);
-  return e.where(e.binary("Less", x, zero), e.sub(half_turn, slope), slope);
+  const TensorId rest = truncate_mod(e, a, b), zero = e.scalar_like(a, 0.0), are_apart = signs_differ(e, rest, b, zero);
+  return e.where(e.binary("And", are_apart, not_equal(e, rest, zero)), e.add(rest, b), rest);
 }
 
 // The larger one times the square root of 1 + (smaller / larger)^2, whose square does not overflow. An infinite one decides, even

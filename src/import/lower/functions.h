@@ -1,5 +1,5 @@
 // Functions that frameworks have and we compose of our operators. Roundings and remainders are exact, log1p and expm1 keep their
-// digits near 0, hypot and atan2 are right for infinite operands and where squares or quotients overflow; the others are as good
+// digits near 0, hypot is right for infinite operands and where squares or quotients overflow; the others are as good
 // as their formulas. All take tensors of one type and can stand in a row as they are ({"LOG1P", log1p}).
 #pragma once
 
@@ -16,7 +16,6 @@ ir::TensorId expm1(Emitter& e, ir::TensorId x);  // keeps its digits near 0
 ir::TensorId log2(Emitter& e, ir::TensorId x);
 ir::TensorId log10(Emitter& e, ir::TensorId x);
 ir::TensorId exp2(Emitter& e, ir::TensorId x);
-ir::TensorId erfc(Emitter& e, ir::TensorId x);
 ir::TensorId log_sigmoid(Emitter& e, ir::TensorId x);
 ir::TensorId degrees(Emitter& e, ir::TensorId x);
 ir::TensorId radians(Emitter& e, ir::TensorId x);
@@ -34,10 +33,12 @@ ir::TensorId round_half_down(Emitter& e, ir::TensorId x);
 ir::TensorId not_equal(Emitter& e, ir::TensorId a, ir::TensorId b);
 ir::TensorId squared_difference(Emitter& e, ir::TensorId a, ir::TensorId b);
 ir::TensorId floor_div(Emitter& e, ir::TensorId a, ir::TensorId b);
+// The largest whole number not above the quotient: 1 / 0.1 is 9 where 0.1 is a little more than a tenth, as in Python.
 ir::TensorId truncate_div(Emitter& e, ir::TensorId a, ir::TensorId b);
+// The quotient rounded as floats are, then down, as TensorFlow computes it: 1 / 0.1 is 10.
+ir::TensorId floor_of_quotient(Emitter& e, ir::TensorId a, ir::TensorId b);
 ir::TensorId floor_mod(Emitter& e, ir::TensorId a, ir::TensorId b);     // sign of the divisor
 ir::TensorId truncate_mod(Emitter& e, ir::TensorId a, ir::TensorId b);  // sign of the dividend
-ir::TensorId atan2(Emitter& e, ir::TensorId y, ir::TensorId x);         // zeros count as positive
 ir::TensorId hypot(Emitter& e, ir::TensorId a, ir::TensorId b);
 // `value` where `tested` is not 0, and 0 where it is, whatever `value` is there.
 ir::TensorId zero_where_zero(Emitter& e, ir::TensorId tested, ir::TensorId value);

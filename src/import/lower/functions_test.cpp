@@ -69,31 +69,14 @@ TEST_F(Composed, remainders_are_exact_and_have_the_right_sign) {
   EXPECT_EQ(of(floor_mod, c, d), (Values{1, 2, -2, -1}));
   EXPECT_EQ(of(floor_div, c, d), (Values{2, -3, -3, 2}));
   EXPECT_EQ(of(truncate_div, c, d), (Values{2, -2, -2, 2}));
-  EXPECT_EQ(of(floor_div, std::vector<float>{-7, 7}, std::vector<float>{2, 2}), (Values{-4, 3}));
 }
 
-TEST_F(Composed, angles_of_all_quadrants_and_axes) {
-  const std::vector<float> y{1, 1, -1, -1, 1, -1, 0, 0, 0}, x{1, -1, 1, -1, 0, 0, 1, -1, 0};
-  const Values angle = of(atan2, y, x);
-  for (size_t i = 0; i < y.size(); ++i)
-    EXPECT_FLOAT_EQ(static_cast<float>(angle[i]), std::atan2(y[i], x[i])) << y[i] << ", " << x[i];
-}
-
-TEST_F(Composed, angles_of_infinite_and_huge_operands) {
-  const float huge = 3e38f, tiny = 1e-38f, none = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> ends{kInfinity, -kInfinity, huge, -huge, tiny, -tiny, 1, -1, 0};
-  std::vector<float> y, x;
-  for (float a : ends)
-    for (float b : ends) {
-      y.push_back(a);
-      x.push_back(b);
-    }
-  const Values angle = of(atan2, y, x);
-  for (size_t i = 0; i < y.size(); ++i)
-    EXPECT_FLOAT_EQ(static_cast<float>(angle[i]), std::atan2(y[i], x[i])) << y[i] << ", " << x[i];
-  for (const double a : of(atan2, std::vector<float>{none, 1, none, none}, std::vector<float>{1, none, 0, kInfinity}))
-    EXPECT_TRUE(std::isnan(a));
-  EXPECT_FLOAT_EQ(static_cast<float>(of(atan2, std::vector<float>{1}, std::vector<float>{-0.0f})[0]), std::atan2(1.0f, -0.0f));
+TEST_F(Composed, quotients_are_rounded_down_exactly_or_as_floats_round) {
+  // 0.1 as a float is a little more than a tenth.
+  const std::vector<float> a{1, -1, -7, 7, 6, 1e-30f, -1e-30f, 5, -5}, b{0.1f, 0.1f, 2, 2, -3, 3, 3, 0, 0};
+  EXPECT_EQ(of(floor_div, a, b), (Values{9, -10, -4, 3, -2, 0, -1, kInfinity, -kInfinity}));
+  EXPECT_EQ(of(floor_of_quotient, a, b), (Values{10, -10, -4, 3, -2, 0, -1, kInfinity, -kInfinity}));
+  EXPECT_EQ(of(floor_of_quotient, std::vector<int32_t>{7, -7}, std::vector<int32_t>{3, 3}), (Values{2, -3}));
 }
 
 TEST_F(Composed, lengths_of_infinite_huge_and_tiny_operands) {

@@ -182,7 +182,7 @@ std::span<const Row> elementwise_rows() {
       {"floor_divide", of_two_by<floor_div>},
       {"fmax", ignoring_nan<"Max">},
       {"fmin", ignoring_nan<"Min">},
-      {"atan2", atan2},
+      {"atan2", same<"Atan2">},
       {"add_n", add_all},
       {"lerp", lerp},
       {"scale", scaled},

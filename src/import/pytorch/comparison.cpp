@@ -60,7 +60,11 @@ TensorId infinity_of_sign(Call& c, TensorId x) {
   return is_float(c.dtype()) ? c.emit("IsInf", {x}, {{Attribute.string(), int64_t{0}}}) : never(c);
 }
 TensorId finite_test(Call& c, TensorId x) { return is_float(c.dtype()) ? is_finite(c, x) : c.full(c.dims(), 1, DType::Bool); }
-TensorId sign_bit(Call& c, TensorId x) { return c.dtype() == DType::Bool ? never(c) : c.with_scalar("Less", x, 0); }
+TensorId sign_bit(Call& c, TensorId x) {
+  if (c.dtype() == DType::Bool) return never(c);
+  // Zeros have signs too, which only CopySign sees.
+  return c.with_scalar("Less", is_float(c.dtype()) ? c.binary("CopySign", c.scalar_like(x, 1), x) : x, 0);
+}
 TensorId is_close(Call& c, TensorId a, TensorId b) {
   a = c.cast(a, DType::Float32), b = c.cast(b, DType::Float32);
   const TensorId allowed = c.add(c.mul(c.unary("Abs", b), c.number("rtol")), c.number("atol"));

@@ -26,21 +26,10 @@ Result<TensorId> sum_of_two(Call& c) {
   return c.binary(Subtract ? "Sub" : t == DType::Bool ? "Or" : "Add", x[0], x[1]);
 }
 
-// The quotient rounded down by way of the remainder, which is exact: 1 / 0.1 is 9 where 0.1 is a little more than a tenth, though
-// the rounded quotient is 10.
-TensorId exact_floor_div(Emitter& e, TensorId a, TensorId b) {
-  if (!is_float(e.dtype_of(a))) return floor_div(e, a, b);
-  const TensorId rest = truncate_mod(e, a, b), zero = e.scalar_like(a, 0);
-  const TensorId signs_differ = e.binary("Xor", e.binary("Less", rest, zero), e.binary("Less", b, zero));
-  const TensorId is_below = e.binary("And", signs_differ, not_equal(e, rest, zero));
-  const TensorId quotient = e.sub(e.div(e.sub(a, rest), b), e.cast(is_below, e.dtype_of(a)));
-  return e.where(e.binary("Equal", b, zero), e.div(a, b), round_half_down(e, quotient));
-}
-
 Result<TensorId> divide(Call& c) {
   const std::string_view mode = c.has("rounding_mode") ? c.text("rounding_mode") : "";
   ORKNN_TRY_ASSIGN(const auto x, c.promoted(mode.empty() && !c.session().divides_integers));
-  if (mode == "floor") return exact_floor_div(c, x[0], x[1]);
+  if (mode == "floor") return floor_div(c, x[0], x[1]);
   return mode == "trunc" ? truncate_div(c, x[0], x[1]) : c.div(x[0], x[1]);
 }
 
@@ -134,7 +123,7 @@ Result<Value> nan_to_num(Call& c) {
       c.where(c.emit("IsInf", {x}, {{"detect_positive", int64_t{0}}}), c.scalar(c.number_or("neginf", -largest), t), below));
 }
 
-TensorId normal_probability(Emitter& e, TensorId x) { return e.mul(erfc(e, e.mul(x, -std::numbers::sqrt2 / 2)), 0.5); }
+TensorId normal_probability(Emitter& e, TensorId x) { return e.mul(e.unary("Erfc", e.mul(x, -std::numbers::sqrt2 / 2)), 0.5); }
 TensorId entropy(Emitter& e, TensorId x) {  // -x log(x), 0 at 0
   const TensorId value = e.unary("Neg", xlogy(e, x, x));
   return e.where(e.with_scalar("Less", x, 0), e.scalar_like(x, -std::numeric_limits<double>::infinity()), value);
@@ -166,10 +155,6 @@ TensorId ignoring_nan(Emitter& e, TensorId a, TensorId b) {
 TensorId log2_add_exp2(Emitter& e, TensorId a, TensorId b) {
   return e.div(log_add_exp(e, e.mul(a, std::numbers::ln2), e.mul(b, std::numbers::ln2)), std::numbers::ln2);
 }
-TensorId copysign(Emitter& e, TensorId size, TensorId sign) {
-  const TensorId magnitude = e.unary("Abs", size);
-  return e.where(e.with_scalar("Less", sign, 0), e.unary("Neg", magnitude), magnitude);
-}
 TensorId heaviside(Emitter& e, TensorId x, TensorId at_zero) {
   const TensorId zero = e.scalar_like(x, 0);
   return e.where(e.binary("Equal", x, zero), at_zero, e.where(e.binary("Less", x, zero), zero, e.scalar_like(x, 1)));
@@ -185,7 +170,7 @@ std::span<const Row> elementwise_rows() {
       {"mul|multiply(Tensor self, operand other)", combined<"Mul", "And">},
       {"div|divide(Tensor self, operand other, *, str? rounding_mode=None)", divide},
       {"true_divide(Tensor self, operand other)", floats<"Div">},
-      {"floor_divide|floordiv(Tensor self, operand other)", promoted<exact_floor_div>},
+      {"floor_divide|floordiv(Tensor self, operand other)", promoted<floor_div>},
       {"remainder(operand self, operand other)", promoted<floor_mod>},
       {"fmod(Tensor self, operand other)", promoted<truncate_mod>},
       {"pow|__pow__(operand self, operand exponent)", power},
@@ -226,7 +211,7 @@ std::span<const Row> elementwise_rows() {
       {"acosh|arccosh(Tensor self)", floats<"Acosh">},
       {"atanh|arctanh(Tensor self)", floats<"Atanh">},
       {"erf|special_erf(Tensor self)", floats<"Erf">},
-      {"erfc|special_erfc(Tensor self)", floats<erfc>},
+      {"erfc|special_erfc(Tensor self)", floats<"Erfc">},
       {"erfinv|special_erfinv(Tensor self)", floats<"ErfInv">},
       {"lgamma|special_gammaln(Tensor self)", floats<"LogGamma">},
       {"digamma|special_digamma|special_psi(Tensor self)", floats<"Digamma">},
@@ -264,13 +249,13 @@ std::span<const Row> elementwise_rows() {
       {"rad2deg(Tensor self)", floats<degrees>},
       {"sinc|special_sinc(Tensor self)", floats<sinc>},
       {"nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", nan_to_num},
-      {"atan2|arctan2(Tensor self, Tensor other)", floats<atan2>},
+      {"atan2|arctan2(Tensor self, Tensor other)", floats<"Atan2">},
       {"hypot(Tensor self, Tensor other)", floats<hypot>},
       {"logaddexp(Tensor self, Tensor other)", floats<log_add_exp>},
       {"logaddexp2(Tensor self, Tensor other)", floats<log2_add_exp2>},
       {"xlogy|special_xlogy(operand self, operand other)", floats<xlogy>},
       {"special_xlog1py(operand self, operand other)", floats<xlog1py>},
-      {"copysign(Tensor self, operand other)", floats<copysign>},
+      {"copysign(Tensor self, operand other)", floats<"CopySign">},
       {"heaviside(Tensor self, Tensor values)", promoted<heaviside>},
       {"ldexp(Tensor self, Tensor other)", floats<ldexp>},
   };

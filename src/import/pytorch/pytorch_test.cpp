@@ -1,6 +1,7 @@
 // The PyTorch importer on archives written in memory: code, aliases, weights, inputs, refusals.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "import/importer.h"
@@ -324,6 +325,18 @@ TEST(ImportPytorch, StatisticsAndReductionsOfRows) {
   expect_near(y[8], {-3, 7, 3.5});
   expect_near(y[9], {1, 2, 3, -10.0 / 3, 19.0 / 3, 2.5});
   expect_near(y[10], {2, 2, 3, 5, 5, 0.5});
+}
+
+TEST(ImportPytorch, SignsOfZeroSmallTailsAndLongRuns) {
+  const auto y = run(forward("    n = torch.neg(torch.mul(x, 0))\n"
+                             "    return (torch.signbit(n), torch.copysign(x, n), torch.atan2(n, n), torch.erfc(x), "
+                             "torch.logcumsumexp(torch.mul(x, -100), 0))\n"),
+                     {3}, {9, 5, 1});
+  EXPECT_EQ(y[0], (Numbers{1, 1, 1}));
+  EXPECT_EQ(y[1], (Numbers{-9, -5, -1}));
+  expect_near(y[2], {-M_PI, -M_PI, -M_PI});
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(y[3][i] / std::erfc(std::array{9.0, 5.0, 1.0}[i]), 1, 1e-6);
+  expect_near(y[4], {-900, -500, -100});
 }
 
 TEST(ImportPytorch, GammaFunctionsAndQuantiles) {

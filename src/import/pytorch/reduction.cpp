@@ -280,10 +280,7 @@ Result<TensorId> running(Call& c, TensorId x) {
 Result<TensorId> logcumsumexp(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
   x = c.as_float(x);
-  if (c.rank() == 0) return x;
-  const TensorId largest = c.reduce("ReduceMax", x, {axis}, true);
-  const TensorId sums = c.binary("CumSum", c.unary("Exp", c.sub(x, largest)), c.int_scalar(axis));
-  return c.add(c.unary("Log", sums), largest);
+  return c.rank() == 0 ? x : c.binary("LogCumSumExp", x, c.int_scalar(axis));
 }
 // By doubling: after step k each element knows the extreme of the 2^k elements up to it.
 TensorId extreme_so_far(Call& c, const char* op, TensorId x, int64_t axis, int64_t count) {

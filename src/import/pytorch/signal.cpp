@@ -34,7 +34,7 @@ ComplexId polar(Emitter& e, TensorId size, TensorId angle) {
 }
 TensorId magnitude(Emitter& e, TensorId x) { return e.reduce("ReduceL2", x, {-1}, false); }
 ComplexId conjugate(Emitter& e, TensorId x) { return complex_of(e, part(e, x, 0), e.unary("Neg", part(e, x, 1))); }
-TensorId complex_angle(Emitter& e, TensorId x) { return atan2(e, part(e, x, 1), part(e, x, 0)); }
+TensorId complex_angle(Emitter& e, TensorId x) { return e.binary("Atan2", part(e, x, 1), part(e, x, 0)); }
 
 // --- arithmetic
 

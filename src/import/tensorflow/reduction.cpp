@@ -94,6 +94,7 @@ std::span<const Row> reduction_rows() {
       {"ArgMax|ArgMin", place_of_extreme},
       {"Cumsum", running<"CumSum">},
       {"Cumprod", running<"CumProd">},
+      {"CumulativeLogsumexp", running<"LogCumSumExp">},
       {"TopK|TopKV2", top_k},
       {"InTopK|InTopKV2", in_top_k},
       {"NthElement", nth_element},

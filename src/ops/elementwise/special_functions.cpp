@@ -1,4 +1,5 @@
-// The gamma function and its relatives, Bessel functions, functions of the normal distribution and other integrals.
+// The gamma function and its relatives, Bessel functions, functions of the normal distribution and other integrals; functions of
+// two values that tell the zeros apart.
 // All are computed in double.
 #include "ops/support/special_functions.h"
 
@@ -66,6 +67,7 @@ std::span<const OpDef> special_functions() {
                  [](double a, double x) { return upper_gamma_share(a, x); }),
       of_several("BetaInc", "regularized incomplete beta function of (a, b) up to x", 3,
                  [](double a, double b, double x) { return beta_share(a, b, x); }),
+      in_double("Erfc", "1 - erf(x), which keeps its digits where it is small", [](double x) { return std::erfc(x); }),
       in_double("ErfInv", "x whose error function is the given value", [](double x) { return inverse_erf(x); }),
       in_double("ErfcScaled", "exp(x^2) (1 - erf(x))", [](double x) { return scaled_erfc(x); }),
       in_double("NormalInverse", "value below which a standard normal one lies with the given probability",
@@ -89,6 +91,10 @@ std::span<const OpDef> special_functions() {
       in_double("ExpIntegral", "exponential integral Ei", [](double x) { return exponential_integral(x); }),
       in_double("FresnelSin", "Fresnel's integral of the sine", [](double x) { return fresnel_sin(x); }),
       in_double("FresnelCos", "Fresnel's integral of the cosine", [](double x) { return fresnel_cos(x); }),
+      of_several("Atan2", "angle of the point with height a at place b, from -pi to pi", 2,
+                 [](double y, double x) { return std::atan2(y, x); }),
+      of_several("CopySign", "size of a with the sign of b, that of a zero too", 2,
+                 [](double size, double sign) { return std::copysign(size, sign); }),
   };
   return defs;
 }
