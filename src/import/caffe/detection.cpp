@@ -2,7 +2,6 @@
 #include "import/lower/detection.h"
 
 #include <charconv>
-#include <cmath>
 
 #include "import/caffe/layer.h"
 
@@ -11,20 +10,6 @@ using namespace ir;
 
 namespace {
 // --- priors
-
-// Each ratio once, followed by its reciprocal; 1 is not among them.
-std::vector<float> aspect_ratios(const std::vector<double>& stated, bool flip) {
-  std::vector<float> ratios;
-  for (double r : stated) {
-    const auto ratio = static_cast<float>(r);
-    bool known = std::abs(ratio - 1) < 1e-6f;
-    for (float other : ratios) known |= std::abs(ratio - other) < 1e-6f;
-    if (known) continue;
-    ratios.push_back(ratio);
-    if (flip) ratios.push_back(1 / ratio);
-  }
-  return ratios;
-}
 
 // Both lists as pairs; they are of one length.
 template <class Pair>
@@ -36,29 +21,10 @@ Result<std::vector<Pair>> paired(const std::vector<double>& a, const std::vector
   return pairs;
 }
 
-Result<std::vector<PriorGrid::Size>> prior_sizes(const Parameters& p) {
+Result<std::vector<PriorGrid::Size>> sizes_of(const Parameters& p) {
   if (const auto widths = p.numbers("width"); !widths.empty())
     return paired<PriorGrid::Size>(widths, p.numbers("height"), "'width' as 'height'");
-  const std::vector<double> least = p.numbers("min_size"), most = p.numbers("max_size"), stated = p.numbers("aspect_ratio");
-  if (least.empty()) return invalid_model("'min_size' is missing");
-  if (!most.empty() && most.size() != least.size())
-    return invalid_model("as many 'max_size' as 'min_size' are needed")
-        .expected(std::to_string(least.size()))
-        .found(std::to_string(most.size()));
-  for (double r : stated)
-    if (!(r > 0)) return invalid_model("'aspect_ratio' must be positive").found(std::to_string(r));
-  const std::vector<float> ratios = aspect_ratios(stated, p.flag("flip", true));
-  std::vector<PriorGrid::Size> sizes;
-  for (size_t i = 0; i < least.size(); ++i) {
-    const auto size = static_cast<float>(least[i]);
-    sizes.push_back({size, size});
-    if (!most.empty()) {
-      const float middle = std::sqrt(size * static_cast<float>(most[i]));
-      sizes.push_back({middle, middle});
-    }
-    for (float ratio : ratios) sizes.push_back({size * std::sqrt(ratio), size / std::sqrt(ratio)});
-  }
-  return sizes;
+  return prior_sizes({p.numbers("min_size"), p.numbers("max_size"), p.numbers("aspect_ratio"), p.flag("flip", true)});
 }
 
 // Boxes around every place of a feature map, then their variances: [1, 2, 4 * boxes].
@@ -73,7 +39,7 @@ Result<TensorId> prior_box(Layer& l, TensorId map, TensorId image) {
   const auto width = static_cast<float>(image_width), height = static_cast<float>(image_height);
 
   PriorGrid grid{.height = map_dims[2], .width = map_dims[3], .clip = p.flag("clip", false)};
-  ORKNN_TRY_ASSIGN(grid.boxes, prior_sizes(p));
+  ORKNN_TRY_ASSIGN(grid.boxes, sizes_of(p));
   const double offset = p.number("offset", 0.5);
   const auto offsets = [&](const char* name) { return p.has(name) ? p.numbers(name) : std::vector{offset}; };
   ORKNN_TRY_ASSIGN(grid.offsets, paired<PriorGrid::Offset>(offsets("offset_w"), offsets("offset_h"), "'offset_w' as 'offset_h'"));

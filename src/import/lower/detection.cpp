@@ -1,12 +1,51 @@
 #include "import/lower/detection.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace orknn::importer {
 using namespace ir;
 
 namespace {
 constexpr int64_t kMaxPriors = int64_t{1} << 22;
+
+// Each ratio once, followed by its reciprocal; 1 is not among them.
+std::vector<float> distinct_ratios(const std::vector<double>& stated, bool flip) {
+  const auto are_same = [](float a, float b) { return std::abs(a - b) < 1e-6f; };
+  std::vector<float> ratios;
+  for (double r : stated) {
+    const auto ratio = static_cast<float>(r);
+    if (are_same(ratio, 1) || std::ranges::any_of(ratios, [&](float other) { return are_same(ratio, other); })) continue;
+    ratios.push_back(ratio);
+    if (flip) ratios.push_back(1 / ratio);
+  }
+  return ratios;
+}
+}  // namespace
+
+Result<std::vector<PriorGrid::Size>> prior_sizes(const PriorSizes& sizes) {
+  if (sizes.least.empty()) return invalid_model("boxes have no least size");
+  if (!sizes.most.empty() && sizes.most.size() != sizes.least.size())
+    return invalid_model("as many largest as least sizes are needed, or none")
+        .expected(std::to_string(sizes.least.size()))
+        .found(std::to_string(sizes.most.size()));
+  for (double ratio : sizes.ratios)
+    if (!(ratio > 0)) return invalid_model("a ratio of width to height must be positive").found(std::to_string(ratio));
+  const std::vector<float> ratios = distinct_ratios(sizes.ratios, sizes.flip);
+  std::vector<PriorGrid::Size> boxes;
+  for (size_t i = 0; i < sizes.least.size(); ++i) {
+    const auto side = static_cast<float>(sizes.least[i]);
+    const auto add_between = [&] {
+      if (sizes.most.empty()) return;
+      const float middle = std::sqrt(side * static_cast<float>(sizes.most[i]));
+      boxes.push_back({middle, middle});
+    };
+    boxes.push_back({side, side});
+    if (sizes.between_before_ratios) add_between();
+    for (float ratio : ratios) boxes.push_back({side * std::sqrt(ratio), side / std::sqrt(ratio)});
+    if (!sizes.between_before_ratios) add_between();
+  }
+  return boxes;
 }
 
 Result<std::vector<float>> place_priors(const PriorGrid& grid) {

@@ -26,6 +26,15 @@ struct PriorGrid {
   float border = 0;                           // 1 where right and bottom name the last pixel within
   bool clip = false;                          // to 0..1
 };
+// The boxes of SSD at one place: of every least side a square, boxes of its area with the other ratios of width to height, and,
+// where there are largest sides, a square between the two.
+struct PriorSizes {
+  std::vector<double> least, most;  // as many, or no largest ones
+  std::vector<double> ratios;       // each counts once, 1 not at all
+  bool flip = false;                // each ratio is followed by its reciprocal
+  bool between_before_ratios = true;
+};
+Result<std::vector<PriorGrid::Size>> prior_sizes(const PriorSizes& sizes);
 // Rows of left, top, right, bottom: places in the order of rows and columns, at each place its boxes.
 Result<std::vector<float>> place_priors(const PriorGrid& grid);
 

@@ -47,6 +47,26 @@ TEST(LowerDetection, PriorsStandAroundEveryPlace) {
   EXPECT_FALSE(place_priors(grid));
 }
 
+TEST(LowerDetection, PriorsHaveTheirSizesInEitherOrder) {
+  const auto sizes = [](PriorSizes sides) {
+    std::vector<std::vector<float>> found;
+    const auto boxes = prior_sizes(sides);
+    EXPECT_TRUE(boxes) << boxes.status().to_string();
+    if (boxes)
+      for (const PriorGrid::Size& box : *boxes) found.push_back({box.width, box.height});
+    return found;
+  };
+  using Sizes = std::vector<std::vector<float>>;
+  PriorSizes sides{{2}, {8}, {1, 4, 4, 0.25}, true};
+  EXPECT_EQ(sizes(sides), (Sizes{{2, 2}, {4, 4}, {4, 1}, {1, 4}}));  // a quarter is the reciprocal of 4
+  sides.between_before_ratios = false;
+  EXPECT_EQ(sizes(sides), (Sizes{{2, 2}, {4, 1}, {1, 4}, {4, 4}}));
+  EXPECT_EQ(sizes({{1, 3}, {}, {4}, false}), (Sizes{{1, 1}, {2, 0.5f}, {3, 3}, {6, 1.5f}}));
+  EXPECT_FALSE(prior_sizes({}));
+  EXPECT_FALSE(prior_sizes({{1, 2}, {3}, {}, false}));
+  EXPECT_FALSE(prior_sizes({{1}, {}, {-1}, false}));
+}
+
 TEST(LowerDetection, OffsetsAreDecodedAroundAnchors) {
   Sample s;
   const TensorId anchors = s.input({1, 2, 4}, {0, 0, 4, 2, 2, 2, 4, 6});

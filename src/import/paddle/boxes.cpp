@@ -1,6 +1,4 @@
 // Boxes of detectors: priors, offsets around them, and regions of feature maps.
-#include <cmath>
-
 #include "import/lower/detection.h"
 #include "import/lower/one_hot.h"
 #include "import/paddle/layer.h"
@@ -10,46 +8,6 @@ using namespace ir;
 
 namespace {
 // --- priors
-
-bool is_one(double ratio) { return std::abs(ratio - 1) < 1e-6; }
-
-// 1 first, then every ratio that is new, each followed by its inverse where boxes are flipped.
-std::vector<double> expanded_ratios(const std::vector<double>& stated, bool flip) {
-  std::vector<double> all{1};
-  for (double ratio : stated) {
-    if (std::any_of(all.begin(), all.end(), [&](double have) { return std::abs(have - ratio) < 1e-6; })) continue;
-    all.push_back(ratio);
-    if (flip) all.push_back(1 / ratio);
-  }
-  return all;
-}
-
-Result<std::vector<PriorGrid::Size>> prior_sizes(const Layer& l) {
-  const std::vector<double> least = l.numbers("min_sizes"), most = l.numbers("max_sizes");
-  const std::vector<double> ratios = expanded_ratios(l.numbers("aspect_ratios"), l.flag("flip", false));
-  if (least.empty() || (!most.empty() && most.size() != least.size()))
-    return invalid_model("as many max_sizes as min_sizes are needed, or none")
-        .expected(std::to_string(least.size()))
-        .found(std::to_string(most.size()));
-  const bool squares_first = l.flag("min_max_aspect_ratios_order", false);
-  std::vector<PriorGrid::Size> sizes;
-  const auto add = [&](double width, double height) { sizes.push_back({static_cast<float>(width), static_cast<float>(height)}); };
-  for (size_t i = 0; i < least.size(); ++i) {
-    const auto between = [&] {
-      if (!most.empty()) add(std::sqrt(least[i] * most[i]), std::sqrt(least[i] * most[i]));
-    };
-    if (squares_first) {
-      add(least[i], least[i]);
-      between();
-    }
-    for (double ratio : ratios) {
-      if (ratio <= 0) return invalid_model("an aspect ratio must be positive").found(std::to_string(ratio));
-      if (!squares_first || !is_one(ratio)) add(least[i] * std::sqrt(ratio), least[i] / std::sqrt(ratio));
-    }
-    if (!squares_first) between();
-  }
-  return sizes;
-}
 
 // Boxes [H, W, priors, 4] relative to the picture, and their variances.
 Result<std::vector<TensorId>> prior_box(Layer& l, TensorId map, TensorId picture) {
@@ -67,7 +25,8 @@ Result<std::vector<TensorId>> prior_box(Layer& l, TensorId map, TensorId picture
   PriorGrid grid;
   grid.height = m[2];
   grid.width = m[3];
-  ORKNN_TRY_ASSIGN(grid.boxes, prior_sizes(l));
+  ORKNN_TRY_ASSIGN(grid.boxes, prior_sizes({l.numbers("min_sizes"), l.numbers("max_sizes"), l.numbers("aspect_ratios"),
+                                            l.flag("flip", false), l.flag("min_max_aspect_ratios_order", false)}));
   grid.offsets = {{offset, offset}};
   grid.unit_x = static_cast<float>(p[3]);
   grid.unit_y = static_cast<float>(p[2]);
