@@ -195,8 +195,8 @@ class Costing {
     return cost_.steps.back();
   }
 
-  bool has_function(std::string_view name) const {
-    return std::find(functions_.begin(), functions_.end(), name) != functions_.end();
+  bool has_function_in_parts() const {
+    return std::any_of(functions_.begin(), functions_.end(), [](std::string_view f) { return ops::facts_of(f).npu.in_parts; });
   }
   bool has_table() const { return std::any_of(functions_.begin(), functions_.end(), needs_table); }
 
@@ -305,11 +305,11 @@ class Costing {
     cost_.read_again_bytes = add(tiles.features_again, tiles.weights_again);
     s.weight_bytes += number(tiles.weights_again);
     s.bytes = read_ + written_ + number(tiles.features_again);
-    const bool in_parts = platform_.hard_swish_in_parts && has_function("HardSwish"), table = has_table();
+    const bool in_parts = platform_.functions_in_parts && has_function_in_parts(), table = has_table();
     if (table && !in_parts) s.table_elements = platform_.packs_channels ? elements_ : padded;
-    const bool added_last = table && functions_.back() == "Add";
+    const bool added_last = table && ops::facts_of(functions_.back()).npu.stage == ir::OutputStage::Addend;
     if (added_last) s.bytes -= first_output_;
-    // A residual Add after a table activation is a layer of its own on these chips; so are the parts of HardSwish.
+    // A residual Add after a table activation is a layer of its own on these chips; so are the parts of a function.
     const double later = (added_last ? 3 * first_output_ : 0) + (in_parts ? 9 * first_output_ : 0);
     if (later > 0) step(Step::Work::Move).bytes = later;
   }

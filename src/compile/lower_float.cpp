@@ -220,9 +220,9 @@ class Lowering {
     return it->second;
   }
 
-  // Importers leave types open inside bodies. The inputs of a body are those of its node, after the condition for If.
+  // Importers leave types open inside bodies. The inputs of a body are those of its node, after what chooses it.
   void settle_types(const Node& n, Graph& body) const {
-    const size_t first = n.op == "If" ? 1 : 0;
+    const size_t first = ops::facts_of(n).chooses_body ? 1 : 0;
     for (size_t i = 0; i < body.inputs().size(); ++i) {
       Tensor& inside = body.tensor(body.inputs()[i]);
       const TensorId outside = n.input(first + i);
@@ -250,8 +250,8 @@ class Lowering {
         Graph copy = **body;
         settle_types(n, copy);
         const Status lowered = Lowering(copy, ops_, warn_, converted_).run();
-        // A branch of If may fit other shapes than these: it stays as it is, and fails when it is taken.
-        if (!lowered && n.op != "If") return lowered;
+        // An alternative may fit other shapes than these: it stays as it is, and fails when it is taken.
+        if (!lowered && !ops::facts_of(n).chooses_body) return lowered;
         if (lowered) changed.set(name, std::make_shared<const Graph>(std::move(copy)));
       }
     }

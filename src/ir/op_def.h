@@ -289,6 +289,7 @@ struct NpuFacts {
   std::string_view listed_as = {};  // name on the vendor's operator list, where it is another
   OutputStage stage = OutputStage::None;
   bool takes_tail = false;  // its layer has a last stage that computes the functions after it
+  bool in_parts = false;    // chips of generation 1 compute it as three element-wise layers (Platform::functions_in_parts)
 };
 
 // Whether the vendor's runtime computes an op on the chip's CPU, and under which condition.
@@ -352,6 +353,14 @@ struct OpDef {
   bool never_negative = false;
   // Results stay within the range of the inputs and 0, apart from bounds given beyond it.
   bool keeps_range = false;
+  // The smallest inputs decide the result: rounded to a step that suits the largest ones they would mean nothing.
+  bool needs_small_values = false;
+  // Results are the largest elements under a window: what is below all others never counts.
+  bool takes_largest = false;
+  // Each element of the result is that of one of the inputs after the first.
+  bool selects = false;
+  // Its bodies are alternatives: input 0 chooses one, the other inputs are those of the body.
+  bool chooses_body = false;
   // f(s * x) = s * f(x) for every s > 0, other inputs unchanged.
   bool scales_through = false;
   // Inputs whose values decide shapes, counts, scales or what is kept: they stay float32 when a graph is lowered to float16.

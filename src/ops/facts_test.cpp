@@ -60,6 +60,30 @@ TEST(Facts, ScalarFunctionsComputeWhatKernelsCompute) {
   EXPECT_GT(seen, 25u);
 }
 
+TEST(Facts, PoolingThatTakesTheLargestIgnoresWhatIsBelow) {
+  const std::vector<std::string_view> pools =
+      ops_where([](const OpDef& d) { return d.pattern == Pattern::Window || d.pattern == Pattern::GlobalWindow; });
+  size_t seen = 0;
+  for (std::string_view op : pools) {
+    const OpDef& def = facts_of(op);
+    if (def.inputs.min != 1 || def.quant == QuantRule::Integer) continue;
+    Node node;
+    node.op = op;
+    node.inputs = {TensorId{0}};
+    node.outputs = {TensorId{1}};
+    if (def.pattern == Pattern::Window) node.attributes.set("kernel_shape", std::vector<int64_t>{2, 2});
+    const auto of = [&](float lowest) {
+      const TensorData data = TensorData::from<float>({1, 1, 2, 2}, std::vector<float>{lowest, 3, -2, lowest});
+      const auto results = eval_node(node, builtin_ops(), {&data, 1});
+      EXPECT_TRUE(results) << op << ": " << results.status().message();
+      return results ? results->front().as<float>()[0] : 0;
+    };
+    EXPECT_EQ(of(-4) == 3 && of(-65504) == 3, def.takes_largest) << op;
+    ++seen;
+  }
+  EXPECT_GE(seen, 4u);
+}
+
 TEST(Facts, RangesHold) {
   for (const OpDef* def : functions()) {
     const std::vector<float> y = run(def->name, kSamples);

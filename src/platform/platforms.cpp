@@ -357,7 +357,7 @@ std::vector<Platform> make_rows() {
                        .output_align_conv_half = 16,
                        .packs_channels = true,
                        .table_follows = true,
-                       .hard_swish_in_parts = true,
+                       .functions_in_parts = true,
                        .has_shader = true,
                        .interpolates = false,
                        .features = kGeneration1,

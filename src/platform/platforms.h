@@ -145,13 +145,13 @@ struct Platform {
 
   bool conv_int8 = true, conv_half = true;
   CpuOps cpu_ops = CpuOps::All;
-  bool packs_channels = false;       // the MAC array is filled whatever the number of channels (generation 1)
-  bool table_follows = false;        // table activations run after the convolution instead of beside it (generation 1)
-  bool hard_swish_in_parts = false;  // HardSwish is three element-wise layers (generation 1)
-  bool has_shader = false;           // what no other block of the NPU computes runs on its shader, not on the CPU (generation 1)
-  bool interpolates = true;          // bilinear enlarging runs on the NPU
-  bool narrow_on_cpu = false;        // 4-D tensors become 3-D ones with a short last axis on the CPU
-  bool multi_core_lut = false;       // convolutions with a table activation, and attention, may be split over cores
+  bool packs_channels = false;      // the MAC array is filled whatever the number of channels (generation 1)
+  bool table_follows = false;       // table activations run after the convolution instead of beside it (generation 1)
+  bool functions_in_parts = false;  // functions that can be are three element-wise layers (NpuFacts::in_parts; generation 1)
+  bool has_shader = false;          // what no other block of the NPU computes runs on its shader, not on the CPU (generation 1)
+  bool interpolates = true;         // bilinear enlarging runs on the NPU
+  bool narrow_on_cpu = false;       // 4-D tensors become 3-D ones with a short last axis on the CPU
+  bool multi_core_lut = false;      // convolutions with a table activation, and attention, may be split over cores
   Features features = {};
   MatMulLimits mat_mul = {};
   std::vector<std::string_view> quantized_dtypes = {};  // accepted by config(quantized_dtype=...)

@@ -110,7 +110,7 @@ bool pads_below_all(const Graph& g, const Node& n) {
   const TensorData* value = is_constant ? g.constant(n.input(2)) : nullptr;
   if (!value || value->count() != 1 || !(to_doubles(value->view())[0] <= kLowestHalf) || g.is_output(n.output())) return false;
   const auto users = g.users(n.output());
-  return std::all_of(users.begin(), users.end(), [&](NodeId u) { return g.node(u).op == "MaxPool"; });
+  return std::all_of(users.begin(), users.end(), [&](NodeId u) { return ops::facts_of(g.node(u)).takes_largest; });
 }
 
 bool has_unit_range(std::string_view op) { return rule_of(op) == QuantRule::Fixed01 || rule_of(op) == QuantRule::Softmax; }

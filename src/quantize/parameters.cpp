@@ -127,7 +127,8 @@ void ParameterChoice::find_logarithms() {
   const std::vector<NodeId>& order = graph_.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& n = graph_.node(*it);
-    if (n.op == "Log" || (any_of(logarithm_, n.outputs) && keeps_channels(forms_[*it].form))) mark(logarithm_, n.inputs);
+    if (ops::facts_of(n).needs_small_values || (any_of(logarithm_, n.outputs) && keeps_channels(forms_[*it].form)))
+      mark(logarithm_, n.inputs);
   }
 }
 
@@ -204,7 +205,8 @@ Status ParameterChoice::keep_small_values(passes::Rewriter& rewriter) {
 std::optional<LayerForm> ParameterChoice::kept_in_float(const Node& n, Form f) {
   const auto because = [](std::string reason) { return LayerForm{Form::Float, std::move(reason), true}; };
   const auto named = [&](TensorId t) { return "'" + graph_.tensor(t).name + "'"; };
-  if (n.op == "Log" || logarithm_[index_of(n.output())]) return because("a logarithm needs small values to be exact");
+  if (ops::facts_of(n).needs_small_values || logarithm_[index_of(n.output())])
+    return because("a logarithm needs small values to be exact");
   if (f == Form::Softmax && is_masked(n.input(0))) return because(named(n.input(0)) + " holds masked values");
   if (f == Form::Binary && is_masked(n.output()) && only_softmax_reads(n.output())) return because("it masks values");
   if (!carried_out_[index_of(n.output())]) return std::nullopt;
@@ -249,7 +251,7 @@ bool ParameterChoice::is_masked(TensorId t) const {
   if (const Statistics* statistics = seen(t); statistics && statistics->min() <= kMasked) return true;
   const Node* maker = graph_.producer_node(t);
   while (maker && copies_values(graph_, *maker)) maker = graph_.producer_node(maker->input(0));
-  if (!maker || maker->op != "Where") return false;
+  if (!maker || !ops::facts_of(*maker).selects) return false;
   return std::any_of(maker->inputs.begin() + 1, maker->inputs.end(), [&](TensorId x) {
     const TensorData* value = graph_.constant(x);
     return value && value->count() == 1 && to_doubles(value->view())[0] <= kMasked;

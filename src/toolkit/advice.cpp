@@ -162,7 +162,7 @@ class Adviser {
                        [](const format::Task& t) { return t.core_mask == 1; });
   }
   // Computed as several element-wise layers instead of by a table.
-  bool is_in_parts(std::string_view function) const { return chip_.hard_swish_in_parts && function == "HardSwish"; }
+  bool is_in_parts(std::string_view function) const { return chip_.functions_in_parts && ops::facts_of(function).npu.in_parts; }
   // The activation of a layer that costs more than ReLU; empty when there is none.
   std::string slow_activation(const LayerProfile& l) const {
     if (!l.is_on_npu()) return {};

@@ -93,7 +93,7 @@ class LayerCheck {
   }
   // Of a Pad of all axes.
   bool pads_others(int64_t rank) const {
-    const auto pads = n_.op == "Pad" ? constant_ints(g_, n_.input(1)) : std::nullopt;
+    const auto pads = def_.quant == QuantRule::Padding ? constant_ints(g_, n_.input(1)) : std::nullopt;
     return pads && static_cast<int64_t>(pads->size()) == 2 * rank && (*pads)[0] == 0 && (*pads)[static_cast<size_t>(rank)] == 0;
   }
   bool is_addend(size_t input) const { return def_.addend_input >= 0 && static_cast<size_t>(def_.addend_input) == input; }

@@ -63,7 +63,8 @@ std::span<const OpDef> if_op() {
                          .attributes = {required(attr_graph("then_branch")), required(attr_graph("else_branch"))},
                          .infer = infer,
                          .run = run,
-                         .widen_half = false};
+                         .widen_half = false,
+                         .chooses_body = true};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -51,6 +51,23 @@ OpDef exponential() {
                          .cpu = {CpuList::AllChips}},
                         [](auto x, auto, auto) { return std::exp(x); });
 }
+OpDef hard_swish() {
+  OpDef def = activation(
+      "HardSwish", "x * clamp(x / 6 + 0.5, 0, 1)",
+      []<class T>(T x) {
+        const T gate = x / T(6) + T(0.5);
+        return x * (gate < 0 ? T(0) : gate > 1 ? T(1) : gate);
+      },
+      QuantRule::Table, table_function(), kOnCpu);
+  def.npu.in_parts = true;
+  return def;
+}
+OpDef logarithm() {
+  OpDef def = plain(
+      "Log", "natural logarithm", [](auto x) { return std::log(x); }, QuantRule::Table, kOnCpu);
+  def.needs_small_values = true;
+  return def;
+}
 }  // namespace
 
 std::span<const OpDef> float_functions() {
@@ -68,15 +85,8 @@ std::span<const OpDef> float_functions() {
       exponential(),
       plain(
           "Floor", "greatest whole number that is not greater", [](auto x) { return std::floor(x); }, QuantRule::Table, kOnCpu),
-      activation(
-          "HardSwish", "x * clamp(x / 6 + 0.5, 0, 1)",
-          []<class T>(T x) {
-            const T gate = x / T(6) + T(0.5);
-            return x * (gate < 0 ? T(0) : gate > 1 ? T(1) : gate);
-          },
-          QuantRule::Table, table_function(), kOnCpu),
-      plain(
-          "Log", "natural logarithm", [](auto x) { return std::log(x); }, QuantRule::Table, kOnCpu),
+      hard_swish(),
+      logarithm(),
       activation(
           "Mish", "x * tanh(softplus(x))", [](auto x) { return x * std::tanh(softplus(x)); }, QuantRule::Table,
           table_function("exMish"), kOnCpu),

@@ -48,6 +48,7 @@ std::span<const OpDef> where() {
                          .widen_half = false,
                          .engine = Engine::Elementwise,
                          .pattern = Pattern::Broadcast,
+                         .selects = true,
                          .npu = {.form = NpuForm::Selection},
                          .cpu = {CpuList::LargeChips}};
   return {&def, 1};

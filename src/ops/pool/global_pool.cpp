@@ -114,6 +114,7 @@ std::span<const OpDef> global_pool() {
        .engine = Engine::Pool,
        .pattern = Pattern::GlobalWindow,
        .samples_apart = true,
+       .takes_largest = true,
        .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::GlobalMaxPool}},
       {.name = "GlobalLpPool",

@@ -78,6 +78,7 @@ std::span<const OpDef> max_pool() {
                          .engine = Engine::Pool,
                          .pattern = Pattern::Window,
                          .samples_apart = true,
+                         .takes_largest = true,
                          .copied_input = copies_unit_window,
                          .npu = {.form = NpuForm::MaxPool},
                          .cpu = {CpuList::LargeChips}};
