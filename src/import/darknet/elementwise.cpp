@@ -54,10 +54,7 @@ constexpr Activation kActivations[] = {
      [](Emitter& e, TensorId x) {
        return e.emit("Selu", {x}, Attributes{{"alpha", 1.6732}, {"gamma", 1.0507}});
      }},
-    {"gelu",
-     [](Emitter& e, TensorId x) {
-       return e.emit("Gelu", {x}, Attributes{{"approximate", std::string("tanh")}});
-     }},
+    {"gelu", [](Emitter& e, TensorId x) { return gelu(e, x, true); }},
     {"tanh", plain<"Tanh">},
     {"hardtan", [](Emitter& e, TensorId x) { return e.clip(x, -1, 1); }},
     {"lhtan", [](Emitter& e, TensorId x) { return bent_line(e, x, 0, 1, 1, 0, 0.001); }},

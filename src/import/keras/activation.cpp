@@ -20,10 +20,7 @@ TensorId hard_sigmoid_function(Layer& l, TensorId x) { return hard_sigmoid(l, x,
 TensorId hard_silu(Layer& l, TensorId x) { return l.mul(x, hard_sigmoid(l, x, 1.0 / 6)); }
 
 // Exact, but for keras.ops.gelu, which says so otherwise.
-TensorId gelu(Layer& l, TensorId x) {
-  const bool is_approximate = l.argument(1, "approximate").flag(l.kind() == "Gelu");
-  return l.emit("Gelu", {x}, {{"approximate", std::string(is_approximate ? "tanh" : "none")}});
-}
+TensorId stated_gelu(Layer& l, TensorId x) { return gelu(l, x, l.argument(1, "approximate").flag(l.kind() == "Gelu")); }
 TensorId silu(Emitter& e, TensorId x) { return e.mul(x, e.unary("Sigmoid", x)); }
 TensorId leaky_relu(Layer& l, TensorId x) { return leaky(l, x, l.argument(1, "negative_slope").number(0.2)); }
 template <OpName Op>
@@ -31,7 +28,6 @@ TensorId with_alpha(Layer& l, TensorId x) {
   return l.emit(Op.chars, {x}, {{"alpha", l.argument(1, "alpha").number(1)}});
 }
 TensorId hard_tanh(Emitter& e, TensorId x) { return e.clip(x, -1, 1); }
-TensorId tanh_shrink(Emitter& e, TensorId x) { return e.sub(x, e.unary("Tanh", x)); }
 TensorId squareplus(Layer& l, TensorId x) {
   return l.mul(l.add(x, l.unary("Sqrt", l.add(square(l, x), l.argument(1, "b").number(4)))), 0.5);
 }
@@ -41,10 +37,9 @@ TensorId sparse_plus(Emitter& e, TensorId x) {
   return e.add(inner, e.unary("Relu", e.sub(x, 1)));
 }
 TensorId sparse_sigmoid(Emitter& e, TensorId x) { return e.mul(e.add(e.clip(x, -1, 1), 1), 0.5); }
-TensorId shrink(Layer& l, TensorId x) {
-  const double lambda = l.argument(1, "threshold").number(0.5);
-  const bool is_hard = l.kind() == "HardShrink" || l.kind() == "hard_shrink";
-  return l.emit("Shrink", {x}, {{"lambd", lambda}, {"bias", is_hard ? 0.0 : lambda}});
+template <bool IsSoft>
+TensorId stated_shrink(Layer& l, TensorId x) {
+  return shrink(l, x, l.argument(1, "threshold").number(0.5), IsSoft);
 }
 TensorId threshold(Layer& l, TensorId x) {
   const double least = l.argument(1, "threshold_value").number(l.argument(1, "threshold").number(0));
@@ -138,9 +133,10 @@ std::span<const Row> activation_function_rows() {
       {"Celu|celu", with_alpha<"Celu">},
       {"Elu|elu", with_alpha<"Elu">},
       {"Exp|exp|exponential", same<"Exp">},
-      {"Gelu|gelu", gelu},
+      {"Gelu|gelu", stated_gelu},
       {"Glu|glu", glu},
-      {"HardShrink|hard_shrink|SoftShrink|soft_shrink", shrink},
+      {"HardShrink|hard_shrink", stated_shrink<false>},
+      {"SoftShrink|soft_shrink", stated_shrink<true>},
       {"HardSigmoid|hard_sigmoid", hard_sigmoid_function},
       {"HardSilu|hard_silu|hard_swish", hard_silu},
       {"HardTanh|hard_tanh", hard_tanh},

@@ -4,10 +4,10 @@
 #include "import/lower/functions.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "import/keras/call.h"
 #include "import/keras/layer.h"
+#include "import/lower/axes.h"
 #include "import/lower/cumulative.h"
 #include "import/lower/gather.h"
 #include "import/lower/norms.h"
@@ -133,18 +133,7 @@ Result<TensorId> sorted(Layer& l, TensorId x) {
 
 TensorId reshape(Layer& l, TensorId x) { return l.reshape(x, l.argument(1, "newshape").integers()); }
 TensorId ravel(Layer& l, TensorId x) { return l.reshape(x, {-1}); }
-Result<TensorId> transpose(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to reverse its axes"));
-  std::vector<int64_t> order = l.argument(1, "axes").integers();
-  if (l.argument(1, "axes").is_null()) {
-    order.resize(static_cast<size_t>(rank));
-    std::iota(order.rbegin(), order.rend(), 0);
-  }
-  for (int64_t& axis : order) {
-    ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, rank));
-  }
-  return l.transpose(x, order);
-}
+Result<TensorId> transpose(Layer& l, TensorId x) { return permuted(l, x, l.argument(1, "axes").integers()); }
 Result<TensorId> swap_axes(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t a, axis_of(l, x, 1, "axis1", 0));
   ORKNN_TRY_ASSIGN(const int64_t b, axis_of(l, x, 2, "axis2", 0));
@@ -204,9 +193,7 @@ Result<TensorId> expand_dims(Layer& l, TensorId x) {
 Result<TensorId> squeeze(Layer& l, TensorId x) {
   std::vector<int64_t> axes = l.argument(1, "axis").integers();
   if (l.argument(1, "axis").is_null()) {
-    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to find what can be left out"));
-    for (size_t i = 0; i < dims.size(); ++i)
-      if (dims[i] == 1) axes.push_back(static_cast<int64_t>(i));
+    ORKNN_TRY_ASSIGN(axes, axes_of_extent_one(l, x));
   }
   return l.squeeze(x, axes);
 }
@@ -220,13 +207,7 @@ Result<TensorId> repeat(Layer& l, TensorId x) {
   const int64_t times = l.argument(1, "repeats").integer(0);
   if (l.argument(2, "axis").is_null()) x = l.reshape(x, {-1});
   ORKNN_TRY_ASSIGN(const int64_t axis, axis_of(l, x, 2, "axis", 0));
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to repeat its elements"));
-  const int64_t extent = dims[static_cast<size_t>(axis)];
-  if (times < 1 || times > kMaxWindow || extent * times > kMaxWindow)
-    return unsupported("repeat needs one number for all elements");
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < extent * times; ++i) places.push_back(i / times);
-  return l.gather(x, l.add_ints("places", places), axis);
+  return repeat_elements(l, x, axis, times);
 }
 Result<TensorId> flipped(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const auto axes, axes_of(l, x));

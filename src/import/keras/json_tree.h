@@ -1,4 +1,6 @@
-// The JSON that describes a Keras model, as a tree.
+// The JSON that describes a Keras model, as a tree: layers read their configuration by name, in any order and more than once. It
+// is filled by the reader of all importers, which limits nesting and states offsets; archives of torch.export become values of
+// the TorchScript interpreter instead, and the room of importers has no JSON library.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // Layers that move, cut, repeat or join elements.
 #include "import/keras/layer.h"
+#include "import/lower/axes.h"
 #include "import/lower/strided_slice.h"
 
 namespace orknn::importer::keras {
@@ -77,12 +78,7 @@ Result<TensorId> repeated(Layer& l, TensorId x) {
   const std::vector<int64_t> times = l.config["size"].integers(Spatial);
   if (times.size() != Spatial || dims.size() != Spatial + 2) return invalid_model("the layer has the wrong number of sizes");
   for (size_t i = 0; i < Spatial; ++i) {
-    const int64_t extent = dims[format.axis(i)];
-    if (times[i] < 1 || times[i] > kMaxWindow || extent > kMaxWindow || extent * times[i] > kMaxWindow)
-      return invalid_model("the size of the layer is out of range").found(std::to_string(times[i]));
-    std::vector<int64_t> places;
-    for (int64_t k = 0; k < extent * times[i]; ++k) places.push_back(k / times[i]);
-    x = l.gather(x, l.add_ints("places", places), static_cast<int64_t>(format.axis(i)));
+    ORKNN_TRY_ASSIGN(x, repeat_elements(l, x, static_cast<int64_t>(format.axis(i)), times[i]));
   }
   return x;
 }

@@ -113,6 +113,23 @@ TensorId xlogy(Emitter& e, TensorId x, TensorId y) { return zero_where_zero(e, x
 TensorId xlog1py(Emitter& e, TensorId x, TensorId y) { return zero_where_zero(e, x, e.mul(x, log1p(e, y))); }
 TensorId div_no_nan(Emitter& e, TensorId a, TensorId b) { return zero_where_zero(e, b, e.div(a, b)); }
 
+TensorId clamp(Emitter& e, TensorId least, TensorId x, TensorId most) { return e.binary("Min", e.binary("Max", x, least), most); }
+
+TensorId gelu(Emitter& e, TensorId x, bool is_approximate) {
+  return e.emit("Gelu", {x}, {{"approximate", std::string(is_approximate ? "tanh" : "none")}});
+}
+TensorId shrink(Emitter& e, TensorId x, double lambda, bool is_soft) {
+  return e.emit("Shrink", {x}, {{"lambd", lambda}, {"bias", is_soft ? lambda : 0.0}});
+}
+TensorId tanh_shrink(Emitter& e, TensorId x) { return e.sub(x, e.unary("Tanh", x)); }
+TensorId softplus(Emitter& e, TensorId x, double beta, double threshold) {
+  const TensorId scaled = beta == 1 ? x : e.mul(x, beta);
+  TensorId y = e.unary("Softplus", scaled);
+  if (beta != 1) y = e.mul(y, 1 / beta);
+  // At 20 the function and x differ by less than a float32 shows.
+  return threshold >= 20 ? y : e.where(e.with_scalar("Greater", scaled, threshold), x, y);
+}
+
 Result<TensorId> select_rows(Emitter& e, TensorId condition, TensorId a, TensorId b) {
   ORKNN_TRY_ASSIGN(const int64_t rank, e.need_rank(condition, "to select"));
   if (rank == 1) {

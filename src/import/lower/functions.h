@@ -4,6 +4,7 @@
 #pragma once
 
 #include "import/lower/emitter.h"
+#include "import/lower/row.h"
 
 namespace orknn::importer {
 
@@ -32,11 +33,11 @@ ir::TensorId round_half_down(Emitter& e, ir::TensorId x);
 // --- of two values
 ir::TensorId not_equal(Emitter& e, ir::TensorId a, ir::TensorId b);
 ir::TensorId squared_difference(Emitter& e, ir::TensorId a, ir::TensorId b);
-ir::TensorId floor_div(Emitter& e, ir::TensorId a, ir::TensorId b);
 // The largest whole number not above the quotient: 1 / 0.1 is 9 where 0.1 is a little more than a tenth, as in Python.
-ir::TensorId truncate_div(Emitter& e, ir::TensorId a, ir::TensorId b);
+ir::TensorId floor_div(Emitter& e, ir::TensorId a, ir::TensorId b);
 // The quotient rounded as floats are, then down, as TensorFlow computes it: 1 / 0.1 is 10.
 ir::TensorId floor_of_quotient(Emitter& e, ir::TensorId a, ir::TensorId b);
+ir::TensorId truncate_div(Emitter& e, ir::TensorId a, ir::TensorId b);
 ir::TensorId floor_mod(Emitter& e, ir::TensorId a, ir::TensorId b);     // sign of the divisor
 ir::TensorId truncate_mod(Emitter& e, ir::TensorId a, ir::TensorId b);  // sign of the dividend
 ir::TensorId hypot(Emitter& e, ir::TensorId a, ir::TensorId b);
@@ -46,6 +47,21 @@ ir::TensorId xlogy(Emitter& e, ir::TensorId x, ir::TensorId y);        // x log(
 ir::TensorId log_add_exp(Emitter& e, ir::TensorId a, ir::TensorId b);  // log(e^a + e^b), infinite operands included
 ir::TensorId xlog1py(Emitter& e, ir::TensorId x, ir::TensorId y);      // x log(1 + y), 0 where x is 0
 ir::TensorId div_no_nan(Emitter& e, ir::TensorId a, ir::TensorId b);   // 0 where b is 0
+
+ir::TensorId clamp(Emitter& e, ir::TensorId least, ir::TensorId x, ir::TensorId most);
+// Max or Min, where what is no number gives way to the other operand.
+template <OpName Op>
+ir::TensorId ignoring_nan(Emitter& e, ir::TensorId a, ir::TensorId b) {
+  const ir::TensorId both = e.binary(Op.chars, a, b);
+  return is_float(e.dtype_of(a)) ? e.where(e.unary("IsNaN", a), b, e.where(e.unary("IsNaN", b), a, both)) : both;
+}
+
+// --- activations with parameters
+ir::TensorId gelu(Emitter& e, ir::TensorId x, bool is_approximate);
+ir::TensorId shrink(Emitter& e, ir::TensorId x, double lambda, bool is_soft);  // soft: what is left moves towards 0 by lambda
+ir::TensorId tanh_shrink(Emitter& e, ir::TensorId x);
+// log(1 + exp(beta x)) / beta, x itself where beta x is above the threshold.
+ir::TensorId softplus(Emitter& e, ir::TensorId x, double beta, double threshold);
 
 // --- selection
 // Where, with a vector of conditions standing for whole rows of the operands.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -87,6 +88,28 @@ TEST_F(Composed, lengths_of_infinite_huge_and_tiny_operands) {
   for (size_t i = 0; i < a.size(); ++i)
     EXPECT_FLOAT_EQ(static_cast<float>(length[i]), std::hypot(a[i], b[i])) << a[i] << ", " << b[i];
   EXPECT_TRUE(std::isnan(of(hypot, std::vector<float>{none}, std::vector<float>{1})[0]));
+}
+
+TEST_F(Composed, numbers_win_over_what_is_none) {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(of(ignoring_nan<"Max">, std::vector<float>{none, 2, 1}, std::vector<float>{3, none, -1}), (Values{3, 2, 1}));
+  EXPECT_EQ(of(ignoring_nan<"Min">, std::vector<int32_t>{2, 5}, std::vector<int32_t>{3, 4}), (Values{2, 4}));
+}
+
+TEST_F(Composed, activations_have_their_parameters) {
+  Emitter& e = emitted_.e;
+  const TensorId x = constant(std::vector<float>{-2, 0.25f, 2});
+  EXPECT_EQ(emitted_.values(shrink(e, x, 0.5, false)), (Values{-2, 0, 2}));
+  EXPECT_EQ(emitted_.values(shrink(e, x, 0.5, true)), (Values{-1.5, 0, 1.5}));
+  const Values soft = emitted_.values(softplus(e, x, 2, 20)), bounded = emitted_.values(softplus(e, x, 2, 3));
+  const Values exact = emitted_.values(gelu(e, x, false)), close = emitted_.values(gelu(e, x, true));
+  for (size_t i = 0; i < 3; ++i) {
+    const double v = std::array{-2.0, 0.25, 2.0}[i];
+    EXPECT_NEAR(soft[i], std::log1p(std::exp(2 * v)) / 2, 1e-6);
+    EXPECT_NEAR(bounded[i], v > 1.5 ? v : soft[i], 1e-6);
+    EXPECT_NEAR(exact[i], v * (1 + std::erf(v / std::sqrt(2))) / 2, 1e-6);
+    EXPECT_NEAR(close[i], v * (1 + std::tanh(0.7978845608 * (v + 0.044715 * v * v * v))) / 2, 1e-6);
+  }
 }
 
 TEST_F(Composed, zero_wins_over_what_is_not_finite) {

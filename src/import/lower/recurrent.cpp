@@ -1,11 +1,25 @@
 #include "import/lower/recurrent.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace orknn::importer {
 using namespace ir;
 
 int64_t gate_count(Cell cell) { return cell == Cell::Lstm ? 4 : cell == Cell::Gru ? 3 : 1; }
+
+GateOrder usual_order(Cell cell) {
+  return cell == Cell::Lstm ? GateOrder(kGatesIfco) : cell == Cell::Gru ? GateOrder(kGatesRzh) : GateOrder();
+}
+
+Result<Cell> cell_of_mode(std::string mode) {
+  for (char& c : mode) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (mode == "lstm") return Cell::Lstm;
+  if (mode == "gru") return Cell::Gru;
+  if (mode == "rnn_tanh") return Cell::Tanh;
+  if (mode == "rnn_relu") return Cell::Relu;
+  return unsupported("unknown mode").expected("lstm, gru, rnn_tanh or rnn_relu").found("'" + mode + "'");
+}
 
 TensorId in_our_order(Emitter& e, TensorId x, GateOrder order, int64_t units, int64_t axis) {
   if (order.empty()) return x;

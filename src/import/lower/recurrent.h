@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "import/lower/emitter.h"
@@ -17,6 +18,10 @@ int64_t gate_count(Cell cell);
 using GateOrder = std::span<const int64_t>;
 inline constexpr int64_t kGatesIfco[] = {0, 3, 1, 2}, kGatesIfoc[] = {0, 2, 1, 3}, kGatesIcfo[] = {0, 3, 2, 1};
 inline constexpr int64_t kGatesRzh[] = {1, 0, 2};
+// The order in which cuDNN keeps the gates, and with it MXNet, PaddlePaddle and PyTorch.
+GateOrder usual_order(Cell cell);
+// LSTM, GRU, RNN_TANH or RNN_RELU, in either case.
+Result<Cell> cell_of_mode(std::string mode);
 // Blocks of `units` rows along an axis in our order; x itself when `order` is empty.
 ir::TensorId in_our_order(Emitter& e, ir::TensorId x, GateOrder order, int64_t units, int64_t axis = 0);
 

@@ -21,6 +21,14 @@ TEST(LowerRecurrent, GatesAreBroughtIntoOurOrder) {
   EXPECT_EQ(f.values(in_our_order(f.e, x, {}, 1)), (Numbers{1, 2, 3, 4}));
 }
 
+TEST(LowerRecurrent, ModesNameCells) {
+  EXPECT_EQ(*cell_of_mode("LSTM"), Cell::Lstm);
+  EXPECT_EQ(*cell_of_mode("rnn_relu"), Cell::Relu);
+  EXPECT_EQ(usual_order(*cell_of_mode("gru")).size(), 3u);
+  EXPECT_TRUE(usual_order(*cell_of_mode("RNN_TANH")).empty());
+  EXPECT_FALSE(cell_of_mode("elman"));
+}
+
 // One unit whose four gates have weights of their own, on two steps.
 TEST(LowerRecurrent, AWholeLstmIsItsSteps) {
   tests::Emitted f;

@@ -11,20 +11,6 @@ namespace orknn::importer::mxnet {
 using namespace ir;
 
 namespace {
-struct Mode {
-  std::string_view name;
-  Cell cell;
-  GateOrder order;
-};
-const Mode* find_mode(std::string_view name) {
-  static const Mode modes[] = {{"rnn_relu", Cell::Relu, {}},
-                               {"rnn_tanh", Cell::Tanh, {}},
-                               {"lstm", Cell::Lstm, kGatesIfco},
-                               {"gru", Cell::Gru, kGatesRzh}};
-  const auto it = std::ranges::find(modes, name, &Mode::name);
-  return it == std::end(modes) ? nullptr : it;
-}
-
 // The parameter vector: first every weight by level and direction, then every bias.
 struct Parameters {
   int64_t features, hidden, levels, directions, gates;
@@ -70,9 +56,7 @@ Result<TensorId> full_state(Layer& l, TensorId state, int64_t rows, int64_t batc
 }
 
 Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
-  const std::string name = l.text("mode", "");
-  const Mode* mode = find_mode(name);
-  if (!mode) return unsupported("unknown mode").expected("rnn_relu, rnn_tanh, lstm or gru").found(name);
+  ORKNN_TRY_ASSIGN(const Cell cell, cell_of_mode(l.text("mode", "")));
   if (l.has("projection_size"))
     return unsupported("an LSTM with projection_size is not supported").hint("train without projection");
   if (l.has("lstm_state_clip_min") || l.has("lstm_state_clip_max"))
@@ -85,15 +69,15 @@ Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
     return invalid_model("the sizes are too large")
         .expected("state_size of 1 to 65536, num_layers of 1 to 256")
         .found(std::to_string(hidden) + ", " + std::to_string(levels));
-  const Parameters layout{dims[2], hidden, levels, directions, gate_count(mode->cell)};
+  const Parameters layout{dims[2], hidden, levels, directions, gate_count(cell)};
   ORKNN_TRY_ASSIGN(const TensorId parameters, l.vector(1, "parameters", layout.count(), Fill::Random, l.dtype_of(x), hidden));
   ORKNN_TRY_ASSIGN(const Dims have, l.need_dims(parameters, "to take it apart"));
   if (element_count(have) != layout.count())
     return shape_mismatch("the parameter vector does not fit the layer")
         .expected(std::to_string(layout.count()) + " elements")
         .found(to_string(have));
-  const bool is_lstm = mode->cell == Cell::Lstm;
-  RecurrentLayers layers{.cell = mode->cell, .order = mode->order, .directions = directions};
+  const bool is_lstm = cell == Cell::Lstm;
+  RecurrentLayers layers{.cell = cell, .order = usual_order(cell), .directions = directions};
   layers.weights = layout.taken_apart(l, l.reshape(parameters, {-1}));
   for (size_t i = 2; i < (is_lstm ? 4u : 3u); ++i) {
     ORKNN_TRY_ASSIGN(const TensorId state, full_state(l, l.input(i), levels * directions, dims[1], hidden));

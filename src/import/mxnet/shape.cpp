@@ -1,8 +1,9 @@
 // Reshaping, slicing, joining, repeating and everything else that only moves elements; tensors made from nothing.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "import/lower/axes.h"
+#include "import/lower/creation.h"
 #include "import/lower/window.h"
 #include "import/mxnet/layer.h"
 
@@ -116,25 +117,13 @@ TensorId expand_dims(Layer& l, TensorId x) { return l.unsqueeze(x, {l.integer("a
 Result<TensorId> squeeze(Layer& l, TensorId x) {
   std::vector<int64_t> axes = l.integers("axis");
   if (axes.empty()) {
-    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to drop axes of extent 1"));
-    for (size_t i = 0; i < dims.size(); ++i)
-      if (dims[i] == 1) axes.push_back(static_cast<int64_t>(i));
-    if (axes.size() == dims.size() && !axes.empty()) axes.erase(axes.begin());  // no tensor of rank 0 here
+    ORKNN_TRY_ASSIGN(axes, axes_of_extent_one(l, x));
+    if (std::ssize(axes) == l.rank_of(x) && !axes.empty()) axes.erase(axes.begin());  // no tensor of rank 0 here
   }
   return l.squeeze(x, axes);
 }
 
-Result<TensorId> transpose(Layer& l, TensorId x) {
-  std::vector<int64_t> order = l.integers("axes");
-  if (order.empty()) {
-    ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to reverse its axes"));
-    for (int64_t a = rank; a-- > 0;) order.push_back(a);
-  }
-  for (int64_t& a : order) {
-    ORKNN_TRY_ASSIGN(a, normalize_axis(a, std::ssize(order)));
-  }
-  return l.emit("Transpose", {x}, {{"perm", order}});
-}
+Result<TensorId> transpose(Layer& l, TensorId x) { return permuted(l, x, l.integers("axes")); }
 
 Result<TensorId> swap_axes(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to swap axes"));
@@ -403,12 +392,8 @@ Result<TensorId> linspace(Layer& l) {
 Result<TensorId> eye(Layer& l) {
   const int64_t rows = l.integer("N", 0), given = l.integer("M", 0), shift = l.integer("k", 0),
                 columns = given > 0 ? given : rows;
-  if (rows < 1 || !checked_element_count(Dims{rows, columns}, kMaxRange))
-    return invalid_model("the matrix is too large").found(std::to_string(rows) + "x" + std::to_string(columns));
-  std::vector<float> values(static_cast<size_t>(rows * columns), 0.0f);
-  for (int64_t r = 0; r < rows; ++r)
-    if (r + shift >= 0 && r + shift < columns) values[static_cast<size_t>(r * columns + r + shift)] = 1.0f;
-  return l.cast(l.floats("eye", {rows, columns}, values), l.dtype("dtype", DType::Float32));
+  if (rows < 1) return invalid_model("the matrix is empty").found(std::to_string(rows) + "x" + std::to_string(columns));
+  return identity_matrix(l, rows, columns, shift, l.dtype("dtype", DType::Float32));
 }
 
 TensorId size_array(Layer& l, TensorId x) { return l.reshape(l.unary("Size", x), {1}); }

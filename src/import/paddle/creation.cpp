@@ -1,4 +1,6 @@
 // Tensors made of attributes and shapes.
+#include "import/lower/creation.h"
+
 #include <cmath>
 
 #include "import/paddle/layer.h"
@@ -83,21 +85,14 @@ Result<TensorId> linspace(Layer& l, TensorId start, TensorId stop, TensorId coun
   ORKNN_TRY_ASSIGN(const double first, l.need_number(start, "to space numbers"));
   ORKNN_TRY_ASSIGN(const double last, l.need_number(stop, "to space numbers"));
   ORKNN_TRY_ASSIGN(const int64_t number, l.need_integer(count, "to space numbers"));
-  ORKNN_TRY(check_made({number}));
-  std::vector<double> values;
-  const double step = number > 1 ? (last - first) / static_cast<double>(number - 1) : 0;
-  for (int64_t i = 0; i < number; ++i) values.push_back(first + step * static_cast<double>(i));
-  return l.cast(l.add_constant("values", TensorData::from<double>({number}, values)), l.dtype("dtype", DType::Float32));
+  return evenly_spaced(l, first, last, number, l.dtype("dtype", DType::Float32));
 }
 Result<TensorId> eye(Layer& l) {
   ORKNN_TRY_ASSIGN(const double rows, l.number(0, "num_rows", 0, "to make a matrix"));
   ORKNN_TRY_ASSIGN(const double columns, l.number(1, "num_columns", -1, "to make a matrix"));
   if (!(rows >= 0 && rows <= 65536 && columns <= 65536)) return invalid_model("the matrix is too large");
-  const Dims dims{static_cast<int64_t>(rows), static_cast<int64_t>(columns < 0 ? rows : columns)};
-  ORKNN_TRY(check_made(dims));
-  std::vector<float> values(static_cast<size_t>(element_count(dims)), 0.0f);
-  for (int64_t i = 0; i < std::min(dims[0], dims[1]); ++i) values[static_cast<size_t>(i * dims[1] + i)] = 1;
-  return l.cast(l.add_constant("values", TensorData::from<float>(dims, values)), l.dtype("dtype", DType::Float32));
+  return identity_matrix(l, static_cast<int64_t>(rows), static_cast<int64_t>(columns < 0 ? rows : columns), 0,
+                         l.dtype("dtype", DType::Float32));
 }
 }  // namespace
 

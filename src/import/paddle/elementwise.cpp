@@ -35,13 +35,6 @@ Result<TensorId> divide(Layer& l, TensorId x, TensorId y) {
   if (is_integer(l.dtype_of(x))) x = l.cast(x, DType::Float32);
   return l.div(x, l.cast(y, l.dtype_of(x)));
 }
-// Values that are no numbers give way to the other operand.
-template <OpName Op>
-Result<TensorId> ignoring_nan(Layer& l, TensorId x, TensorId y) {
-  ORKNN_TRY_ASSIGN(y, aligned(l, x, y));
-  const TensorId both = l.binary(Op.chars, x, y);
-  return l.where(l.unary("IsNaN", x), y, l.where(l.unary("IsNaN", y), x, both));
-}
 Result<TensorId> add_all(Layer& l) {
   ORKNN_TRY_ASSIGN(const std::vector<TensorId> parts, l.list(0));
   if (parts.empty()) return invalid_model("there is nothing to add");
@@ -102,9 +95,7 @@ TensorId selu(Layer& l, TensorId x) {
   return l.emit("Selu", {x},
                 {{"alpha", l.number("alpha", 1.6732632423543772)}, {"gamma", l.number("scale", 1.0507009873554805)}});
 }
-TensorId gelu(Layer& l, TensorId x) {
-  return l.emit("Gelu", {x}, {{"approximate", std::string(l.flag("approximate", false) ? "tanh" : "none")}});
-}
+TensorId stated_gelu(Layer& l, TensorId x) { return gelu(l, x, l.flag("approximate", false)); }
 TensorId swish(Layer& l, TensorId x) {
   return l.mul(x, l.unary("Sigmoid", l.number("beta", 1) == 1 ? x : l.mul(x, l.number("beta", 1))));
 }
@@ -117,21 +108,11 @@ TensorId hardsigmoid(Layer& l, TensorId x) {
   return l.emit("HardSigmoid", {x}, {{"alpha", l.number("slope", 0.2)}, {"beta", l.number("offset", 0.5)}});
 }
 TensorId hardtanh(Layer& l, TensorId x) { return l.clip(x, l.number("t_min", 0), l.number("t_max", 24)); }
-// Linear where the exponential is so large that it makes no difference.
-TensorId softplus(Layer& l, TensorId x) {
-  const double beta = l.number("beta", 1), threshold = l.number("threshold", 20);
-  const TensorId scaled_x = beta == 1 ? x : l.mul(x, beta);
-  const TensorId soft = l.div(l.unary("Softplus", scaled_x), beta);
-  return threshold >= 20 ? soft : l.where(l.with_scalar("Greater", scaled_x, threshold), x, soft);
+TensorId stated_softplus(Layer& l, TensorId x) { return softplus(l, x, l.number("beta", 1), l.number("threshold", 20)); }
+template <bool IsSoft>
+TensorId stated_shrink(Layer& l, TensorId x) {
+  return shrink(l, x, l.number("threshold", 0.5), IsSoft);
 }
-TensorId softshrink(Layer& l, TensorId x) {
-  const double threshold = l.number("threshold", 0.5);
-  return l.emit("Shrink", {x}, {{"lambd", threshold}, {"bias", threshold}});
-}
-TensorId hardshrink(Layer& l, TensorId x) {
-  return l.emit("Shrink", {x}, {{"lambd", l.number("threshold", 0.5)}, {"bias", 0.0}});
-}
-TensorId tanh_shrink(Layer& l, TensorId x) { return l.sub(x, l.unary("Tanh", x)); }
 TensorId thresholded_relu(Layer& l, TensorId x) {
   return l.where(l.with_scalar("Greater", x, l.number("threshold", 1)), x, l.scalar_like(x, l.number("value", 0)));
 }
@@ -180,8 +161,8 @@ std::span<const Row> elementwise_rows() {
       {"elementwise_pow", of_two<"Pow">},
       {"remainder", of_two_by<floor_mod>},
       {"floor_divide", of_two_by<floor_div>},
-      {"fmax", ignoring_nan<"Max">},
-      {"fmin", ignoring_nan<"Min">},
+      {"fmax", of_two_by<ignoring_nan<"Max">>},
+      {"fmin", of_two_by<ignoring_nan<"Min">>},
       {"atan2", same<"Atan2">},
       {"add_n", add_all},
       {"lerp", lerp},
@@ -255,16 +236,16 @@ std::span<const Row> elementwise_rows() {
       {"elu", with_alpha<"Elu">},
       {"celu", with_alpha<"Celu">},
       {"selu", selu},
-      {"gelu", gelu},
+      {"gelu", stated_gelu},
       {"silu|swish", swish},
       {"mish", same<"Mish">},
       {"hardswish", hardswish},
       {"hardsigmoid", hardsigmoid},
       {"hardtanh", hardtanh},
-      {"softplus", softplus},
+      {"softplus", stated_softplus},
       {"softsign", same<"Softsign">},
-      {"softshrink", softshrink},
-      {"hardshrink", hardshrink},
+      {"softshrink", stated_shrink<true>},
+      {"hardshrink", stated_shrink<false>},
       {"tanh_shrink", tanh_shrink},
       {"thresholded_relu", thresholded_relu},
       {"logsigmoid", log_sigmoid},

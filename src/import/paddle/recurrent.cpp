@@ -11,20 +11,10 @@ namespace {
 // [time, batch, features]. Weights come first, those of the input and of the state for each layer and direction, then biases
 // alike.
 Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
-  const std::string mode = l.text("mode", "RNN_TANH");
   RecurrentLayers layers;
   layers.directions = l.flag("is_bidirec", false) ? 2 : 1;
-  if (mode == "LSTM") {
-    layers.cell = Cell::Lstm;
-    layers.order = kGatesIfco;
-  } else if (mode == "GRU") {
-    layers.cell = Cell::Gru;
-    layers.order = kGatesRzh;
-  } else if (mode == "RNN_TANH" || mode == "RNN_RELU") {
-    layers.cell = mode == "RNN_TANH" ? Cell::Tanh : Cell::Relu;
-  } else {
-    return unsupported("unknown mode").expected("LSTM, GRU, RNN_TANH or RNN_RELU").found("'" + mode + "'");
-  }
+  ORKNN_TRY_ASSIGN(layers.cell, cell_of_mode(l.text("mode", "RNN_TANH")));
+  layers.order = usual_order(layers.cell);
   ORKNN_TRY_ASSIGN(layers.states, l.list(1));
   ORKNN_TRY_ASSIGN(const std::vector<TensorId> weights, l.list(2));
   const int64_t cells = std::clamp<int64_t>(l.integer("num_layers", 1), 0, 1000) * layers.directions;

@@ -1,6 +1,7 @@
 // Operators that move elements and change shapes.
 #include <algorithm>
 
+#include "import/lower/axes.h"
 #include "import/lower/gather.h"
 #include "import/lower/space.h"
 #include "import/lower/strided_slice.h"
@@ -131,13 +132,7 @@ Result<TensorId> tiled(Layer& l, TensorId x) {
 Result<TensorId> repeated(Layer& l, TensorId x) {
   const int64_t times = l.integer("repeats", 0);
   ORKNN_TRY_ASSIGN(const int64_t axis, l.axis(l.integer("axis", 0), x));
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to repeat it"));
-  const int64_t count = dims[static_cast<size_t>(axis)];
-  if (times < 1 || !checked_element_count(Dims{times, count}, 1 << 24))
-    return invalid_model("illegal number of repetitions").found(std::to_string(times));
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < times * count; ++i) places.push_back(i / times);
-  return l.gather(x, l.add_ints("places", places), axis);
+  return repeat_elements(l, x, axis, times);
 }
 Result<TensorId> rolled(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> shifts, l.ints(1, "shifts", "to roll by them"));
@@ -229,11 +224,7 @@ Result<std::vector<TensorId>> meshgrid(Layer& l) {
     dims.push_back(element_count(d));
   }
   std::vector<TensorId> grids;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    std::vector<int64_t> shape(parts.size(), 1);
-    shape[i] = -1;
-    grids.push_back(l.expand(l.reshape(parts[i], shape), dims));
-  }
+  for (size_t i = 0; i < parts.size(); ++i) grids.push_back(along_axis_of_grid(l, parts[i], i, dims));
   return grids;
 }
 }  // namespace

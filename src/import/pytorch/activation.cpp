@@ -24,24 +24,15 @@ TensorId elu(Call& c, TensorId x) {
 TensorId selu(Emitter& e, TensorId x) {
   return e.emit("Selu", {x}, {{"alpha", 1.6732632423543772848170429916717}, {"gamma", 1.0507009873554804934193349852946}});
 }
-TensorId gelu(Call& c, TensorId x) { return c.emit("Gelu", {x}, {{"approximate", std::string(c.text("approximate"))}}); }
+TensorId stated_gelu(Call& c, TensorId x) { return gelu(c, x, c.text("approximate") == "tanh"); }
 TensorId hardsigmoid(Emitter& e, TensorId x) { return e.emit("HardSigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}); }
 
-// log(1 + exp(beta x)) / beta, x itself where beta x is above the threshold.
-TensorId softplus(Call& c, TensorId x) {
-  const double beta = c.number("beta"), threshold = c.number("threshold");
-  const TensorId scaled = beta == 1 ? x : c.mul(x, beta);
-  TensorId y = c.unary("Softplus", scaled);
-  if (beta != 1) y = c.mul(y, 1 / beta);
-  // At 20 the function and x differ by less than a float32 shows.
-  return threshold >= 20 ? y : c.where(c.with_scalar("Greater", scaled, threshold), x, y);
-}
+TensorId stated_softplus(Call& c, TensorId x) { return softplus(c, x, c.number("beta"), c.number("threshold")); }
 std::vector<TensorId> log_sigmoid_pair(Emitter& e, TensorId x) { return {log_sigmoid(e, x), x}; }
 
-template <bool Soft>
-TensorId shrink(Call& c, TensorId x) {
-  const double lambda = c.number("lambd");
-  return c.emit("Shrink", {x}, {{"lambd", lambda}, {"bias", Soft ? lambda : 0.0}});
+template <bool IsSoft>
+TensorId stated_shrink(Call& c, TensorId x) {
+  return shrink(c, x, c.number("lambd"), IsSoft);
 }
 TensorId threshold(Call& c, TensorId x) {
   const double limit = c.number("threshold");
@@ -50,7 +41,6 @@ TensorId threshold(Call& c, TensorId x) {
   if (c.number("value") == 0 && is_float(t) && limit > 0) return c.emit("ThresholdedRelu", {x}, {{"alpha", limit}});
   return c.where(c.binary("Greater", x, c.as("threshold", t)), x, c.as("value", t));
 }
-TensorId tanhshrink(Emitter& e, TensorId x) { return e.sub(x, e.unary("Tanh", x)); }
 
 Result<TensorId> glu(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
@@ -112,20 +102,20 @@ std::span<const Row> activation_rows() {
       {"elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)", elu},
       {"celu(Tensor self, Scalar alpha=1.0)", with_alpha<"Celu">},
       {"selu(Tensor self)", selu},
-      {"gelu(Tensor self, *, str approximate=\"none\")", gelu},
+      {"gelu(Tensor self, *, str approximate=\"none\")", stated_gelu},
       {"silu(Tensor self)", same<"Swish">},
       {"mish(Tensor self)", same<"Mish">},
       {"sigmoid|special_expit(Tensor self)", floats<"Sigmoid">},
       {"tanh(Tensor self)", floats<"Tanh">},
       {"hardsigmoid(Tensor self)", hardsigmoid},
       {"hardswish(Tensor self)", same<"HardSwish">},
-      {"softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", softplus},
+      {"softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", stated_softplus},
       {"softsign(Tensor self)", same<"Softsign">},
-      {"tanhshrink(Tensor self)", tanhshrink},
+      {"tanhshrink(Tensor self)", tanh_shrink},
       {"log_sigmoid(Tensor self)", log_sigmoid},
       {"log_sigmoid_forward(Tensor self)", log_sigmoid_pair},
-      {"hardshrink(Tensor self, Scalar lambd=0.5)", shrink<false>},
-      {"softshrink(Tensor self, Scalar lambd=0.5)", shrink<true>},
+      {"hardshrink(Tensor self, Scalar lambd=0.5)", stated_shrink<false>},
+      {"softshrink(Tensor self, Scalar lambd=0.5)", stated_shrink<true>},
       {"threshold(Tensor self, Scalar threshold, Scalar value)", threshold},
       {"prelu|_prelu_kernel(Tensor self, Tensor weight)", prelu},
       {"glu(Tensor self, int dim=-1)", glu},

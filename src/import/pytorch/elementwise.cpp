@@ -145,13 +145,6 @@ Result<TensorId> multivariate_log_gamma(Call& c, TensorId x) {
 }
 
 // --- functions of two values
-// Values that are no numbers give way to the other operand.
-template <OpName Op>
-TensorId ignoring_nan(Emitter& e, TensorId a, TensorId b) {
-  const TensorId both = e.binary(Op.chars, a, b);
-  if (!is_float(e.dtype_of(a))) return both;
-  return e.where(e.unary("IsNaN", a), b, e.where(e.unary("IsNaN", b), a, both));
-}
 TensorId log2_add_exp2(Emitter& e, TensorId a, TensorId b) {
   return e.div(log_add_exp(e, e.mul(a, std::numbers::ln2), e.mul(b, std::numbers::ln2)), std::numbers::ln2);
 }

@@ -1,6 +1,7 @@
 // Operators that put tensors together, repeat, pad, reverse and shuffle them.
 #include <functional>
 
+#include "import/lower/axes.h"
 #include "import/lower/strided_slice.h"
 #include "import/pytorch/operators.h"
 
@@ -214,12 +215,6 @@ Result<TensorId> triangle(Call& c, TensorId x) {
   if (t == DType::Bool) x = c.cast(x, DType::Int32);
   return c.cast(c.emit("Trilu", {x, c.int_scalar(c.integer("diagonal"))}, {{"upper", Upper}}), t);
 }
-// A vector put along axis i of a grid.
-TensorId along_axis(Call& c, const Value& vector, size_t i, const Dims& grid) {
-  Dims shape(grid.size(), 1);
-  shape[i] = ir::element_count(vector.tensor().dims);
-  return c.expand(c.reshape(vector.tensor().id, shape), grid);
-}
 Result<Value> meshgrid(Call& c) {
   const auto& items = c.items("tensors");
   Dims dims;
@@ -231,7 +226,7 @@ Result<Value> meshgrid(Call& c) {
   if (swap) std::swap(dims[0], dims[1]);
   std::vector<Value> grids;
   for (size_t i = 0; i < items.size(); ++i) {
-    ORKNN_TRY_ASSIGN(const Value grid, c.made(along_axis(c, items[i], swap && i < 2 ? 1 - i : i, dims)));
+    ORKNN_TRY_ASSIGN(const Value grid, c.made(along_axis_of_grid(c, items[i].tensor().id, swap && i < 2 ? 1 - i : i, dims)));
     grids.push_back(grid);
   }
   return c.list(std::move(grids));
@@ -247,7 +242,8 @@ Result<TensorId> cartesian_prod(Call& c) {
   if (vectors.size() < 2 || !ir::checked_element_count(extents))
     return unsupported("this form of cartesian_prod is not supported");
   std::vector<TensorId> columns;
-  for (size_t i = 0; i < vectors.size(); ++i) columns.push_back(c.reshape(along_axis(c, vectors[i], i, extents), {-1, 1}));
+  for (size_t i = 0; i < vectors.size(); ++i)
+    columns.push_back(c.reshape(along_axis_of_grid(c, vectors[i].tensor().id, i, extents), {-1, 1}));
   return c.concat(std::move(columns), 1);
 }
 // The last axis on the diagonal of a matrix. Row r holds element r (or r + offset) at column r + offset; the others are masked.

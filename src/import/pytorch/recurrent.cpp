@@ -8,10 +8,6 @@ namespace {
 using ir::Dims;
 using ir::TensorId;
 
-GateOrder order_of(Cell cell) {
-  return cell == Cell::Lstm ? GateOrder(kGatesIfco) : cell == Cell::Gru ? GateOrder(kGatesRzh) : GateOrder();
-}
-
 // The weights of every layer and direction: of input and state, their biases, the projection.
 Result<std::vector<RecurrentWeights>> weights_of(Call& c, Cell cell, size_t count) {
   const bool has_biases = c.flag("has_biases");
@@ -40,7 +36,7 @@ Result<std::vector<TensorId>> layer(Call& c) {
   if (c.flag("train") && c.number("dropout") != 0 && layers > 1) c.warn_of_training("the dropout between layers");
   if (layers < 1 || layers > 1000)
     return invalid_model("a recurrent layer has an illegal number of layers").found(std::to_string(layers));
-  RecurrentLayers all{.cell = Kind, .order = order_of(Kind), .directions = directions};
+  RecurrentLayers all{.cell = Kind, .order = usual_order(Kind), .directions = directions};
   ORKNN_TRY_ASSIGN(all.weights, weights_of(c, Kind, static_cast<size_t>(layers * directions)));
   const std::vector<Value> states = Kind == Cell::Lstm ? c.items("hx") : std::vector<Value>{c.value("hx")};
   const bool lacks_batch = c.rank("input") == 2;

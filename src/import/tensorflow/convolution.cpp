@@ -73,7 +73,7 @@ Result<TensorId> with_fused_steps(Layer& l, TensorId y, const PictureFormat& for
     } else if (step == "LeakyRelu") {
       y = l.emit("LeakyRelu", {y}, {{"alpha", l.float_or("leakyrelu_alpha", 0.2)}});
     } else if (step == "GeluExact" || step == "GeluApproximate") {
-      y = l.emit("Gelu", {y}, {{"approximate", std::string(step == "GeluExact" ? "none" : "tanh")}});
+      y = gelu(l, y, step == "GeluApproximate");
     } else {
       return unsupported("the fused step is not supported").found(std::string(step));
     }

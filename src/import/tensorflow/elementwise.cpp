@@ -9,9 +9,7 @@ using namespace ir;
 namespace {
 TensorId leaky_relu(Layer& l, TensorId x) { return l.emit("LeakyRelu", {x}, {{"alpha", l.float_or("alpha", 0.2)}}); }
 
-TensorId gelu(Layer& l, TensorId x) {
-  return l.emit("Gelu", {x}, {{"approximate", std::string(l.bool_or("approximate", false) ? "tanh" : "none")}});
-}
+TensorId stated_gelu(Layer& l, TensorId x) { return gelu(l, x, l.bool_or("approximate", false)); }
 
 TensorId approximate_equal(Layer& l, TensorId a, TensorId b) {
   return l.with_scalar("Less", l.unary("Abs", l.sub(a, b)), l.float_or("tolerance", 1e-5));
@@ -42,7 +40,7 @@ Result<TensorId> bias_add(Layer& l, TensorId x, TensorId bias) {
 
 TensorId clip_by_value(Emitter& e, TensorId x, TensorId least, TensorId most) {
   const bool are_scalars = e.dims_of(least) == Dims{} && e.dims_of(most) == Dims{};
-  return are_scalars ? e.emit("Clip", {x, least, most}) : e.binary("Min", e.binary("Max", x, least), most);
+  return are_scalars ? e.emit("Clip", {x, least, most}) : clamp(e, least, x, most);
 }
 
 // A condition known here takes its side. Select chooses rows when the condition is a vector; SelectV2 broadcasts.
@@ -147,7 +145,7 @@ std::span<const Row> elementwise_rows() {
       {"Elu", same<"Elu">},
       {"Selu", same<"Selu">},
       {"LeakyRelu", leaky_relu},
-      {"Gelu", gelu},
+      {"Gelu", stated_gelu},
       {"Add|AddV2", same<"Add">},
       {"AddN|AccumulateNV2", same<"Sum">},
       {"BiasAdd|BiasAddV1", bias_add},

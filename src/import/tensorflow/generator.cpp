@@ -1,4 +1,5 @@
 // Operators that make tensors: ranges, fills, random numbers.
+#include "import/lower/creation.h"
 #include "import/lower/gather.h"
 #include "import/tensorflow/layer.h"
 
@@ -18,13 +19,8 @@ Result<TensorId> linspace(Layer& l, TensorId first) {
   ORKNN_TRY_ASSIGN(const double start, l.number(0, "to space numbers evenly"));
   ORKNN_TRY_ASSIGN(const double stop, l.number(1, "to space numbers evenly"));
   ORKNN_TRY_ASSIGN(const int64_t count, l.integer(2, "to space numbers evenly"));
-  constexpr int64_t kMost = 1 << 24;
-  if (count < 1 || count > kMost) return invalid_model("the number of values is out of range").found(std::to_string(count));
-  std::vector<double> values(static_cast<size_t>(count));
-  const double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
-  for (size_t i = 0; i < values.size(); ++i) values[i] = start + step * static_cast<double>(i);
-  if (count > 1) values.back() = stop;
-  return l.cast(l.add_constant("values", TensorData::from<double>({count}, values)), l.dtype_of(first));
+  if (count < 1) return invalid_model("the number of values is out of range").found(std::to_string(count));
+  return evenly_spaced(l, start, stop, count, l.dtype_of(first));
 }
 
 TensorId fill(Emitter& e, TensorId shape, TensorId value) { return broadcast_to(e, value, shape); }

@@ -19,6 +19,22 @@ Result<TensorId> resize_bilinear(Layer& l, TensorId x) { return resized(l, x, "l
 Result<TensorId> resize_nearest(Layer& l, TensorId x) { return resized(l, x, "nearest"); }
 Result<TensorId> resize_bicubic(Layer& l, TensorId x) { return resized(l, x, "cubic"); }
 
+// A matrix product for each axis of the picture. `matrix(from, axis)` says what each of the `from` source elements counts for
+// each target element.
+template <class Matrix>
+Result<TensorId> resize_by_matrices(Layer& l, TensorId x, const std::vector<int64_t>& size, Matrix&& matrix) {
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
+    return invalid_model("the new size is impossible").expected("height and width").found(to_string(size));
+  return in_channels_first(l, {}, l.cast(x, DType::Float32), [&](TensorId first) -> Result<TensorId> {
+    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(first, "to resize it"));
+    constexpr int64_t kMost = 1 << 24;
+    if (dims[2] < 1 || dims[3] < 1 || dims[2] > kMost / size[0] || dims[3] > kMost / size[1])
+      return unsupported("the picture is too large or empty").found(to_string(dims));
+    const TensorId rows = l.add_constant("rows", matrix(dims[2], 0)), columns = l.add_constant("columns", matrix(dims[3], 1));
+    return l.matmul(l.matmul(rows, first), l.transpose(columns, {1, 0}));
+  });
+}
+
 // How much of each source element lies under each target element, as a matrix [to, from] whose rows add up to 1.
 TensorData area_matrix(int64_t from, int64_t to, bool align_corners) {
   const double scale = align_corners && to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1)
@@ -39,21 +55,11 @@ TensorData area_matrix(int64_t from, int64_t to, bool align_corners) {
   return TensorData::from<float>({to, from}, weights);
 }
 
-// The average over the area each target pixel covers: a matrix product per axis.
+// The average over the area each target pixel covers.
 Result<TensorId> resize_area(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const auto size, l.ints(1, "to size the result"));
-  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
-    return invalid_model("the new size is impossible").expected("height and width").found(to_string(size));
-  return in_channels_first(l, {}, l.cast(x, DType::Float32), [&](TensorId first) -> Result<TensorId> {
-    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(first, "to resize it"));
-    constexpr int64_t kMost = 1 << 24;
-    if (dims[2] < 1 || dims[3] < 1 || dims[2] > kMost / size[0] || dims[3] > kMost / size[1])
-      return unsupported("the picture is too large or empty").found(to_string(dims));
-    const bool align_corners = l.bool_or("align_corners", false);
-    const TensorId rows = l.add_constant("rows", area_matrix(dims[2], size[0], align_corners));
-    const TensorId columns = l.add_constant("columns", area_matrix(dims[3], size[1], align_corners));
-    return l.matmul(l.matmul(rows, first), l.transpose(columns, {1, 0}));
-  });
+  const bool align_corners = l.bool_or("align_corners", false);
+  return resize_by_matrices(l, x, size, [&](int64_t from, size_t axis) { return area_matrix(from, size[axis], align_corners); });
 }
 
 // --- resizing with a kernel
@@ -110,7 +116,7 @@ TensorData kernel_matrix(const Kernel& kernel, int64_t from, int64_t to, float s
   return TensorData::from<float>({to, from}, weights);
 }
 
-// tf.image.resize with antialias, or with a kernel that has no operator of its own: a matrix product per axis.
+// tf.image.resize with antialias, or with a kernel that has no operator of its own.
 Result<TensorId> scale_and_translate(Layer& l, TensorId x, TensorId, TensorId scales, TensorId shifts) {
   ORKNN_TRY_ASSIGN(const auto size, l.ints(1, "to size the result"));
   ORKNN_TRY_ASSIGN(const auto scale, l.need_doubles(scales, "to compute the weights of the resize"));
@@ -118,21 +124,11 @@ Result<TensorId> scale_and_translate(Layer& l, TensorId x, TensorId, TensorId sc
   const std::string_view name = l.string_or("kernel_type", "lanczos3");
   const auto kernel = std::ranges::find(kKernels, name, &Kernel::name);
   if (kernel == std::end(kKernels)) return unsupported("the kernel is not supported").found(std::string(name));
-  if (size.size() != 2 || size[0] < 1 || size[1] < 1 || scale.size() != 2 || shift.size() != 2 || !(scale[0] > 0) ||
-      !(scale[1] > 0))
-    return invalid_model("the new size or the scale is impossible").found(to_string(size));
-  return in_channels_first(l, {}, l.cast(x, DType::Float32), [&](TensorId first) -> Result<TensorId> {
-    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(first, "to resize it"));
-    constexpr int64_t kMost = 1 << 24;
-    if (dims[2] < 1 || dims[3] < 1 || dims[2] > kMost / size[0] || dims[3] > kMost / size[1])
-      return unsupported("the picture is too large or empty").found(to_string(dims));
-    const auto matrix = [&](int64_t from, size_t axis) {
-      return kernel_matrix(*kernel, from, size[axis], static_cast<float>(scale[axis]), static_cast<float>(shift[axis]),
-                           l.bool_or("antialias", true));
-    };
-    const TensorId rows = l.add_constant("rows", matrix(dims[2], 0));
-    const TensorId columns = l.add_constant("columns", matrix(dims[3], 1));
-    return l.matmul(l.matmul(rows, first), l.transpose(columns, {1, 0}));
+  if (scale.size() != 2 || shift.size() != 2 || !(scale[0] > 0) || !(scale[1] > 0))
+    return invalid_model("the scale is impossible").found(std::to_string(scale.size()) + " and " + std::to_string(shift.size()));
+  return resize_by_matrices(l, x, size, [&](int64_t from, size_t axis) {
+    return kernel_matrix(*kernel, from, size[axis], static_cast<float>(scale[axis]), static_cast<float>(shift[axis]),
+                         l.bool_or("antialias", true));
   });
 }
 

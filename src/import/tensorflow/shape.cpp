@@ -1,6 +1,7 @@
 // Operators that change shapes, put tensors together or apart, and move elements between space, depth and batch.
 #include <algorithm>
 
+#include "import/lower/axes.h"
 #include "import/lower/gather.h"
 #include "import/lower/strided_slice.h"
 #include "import/tensorflow/window.h"
@@ -21,10 +22,9 @@ TensorId reshape(Emitter& e, TensorId x, TensorId shape) {
 Result<TensorId> squeeze(Layer& l, TensorId x) {
   auto axes = l.ints_or("squeeze_dims");
   if (axes.empty()) axes = l.ints_or("axis");
-  if (!axes.empty()) return l.squeeze(x, axes);
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to drop extents of 1"));
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (dims[i] == 1) axes.push_back(static_cast<int64_t>(i));
+  if (axes.empty()) {
+    ORKNN_TRY_ASSIGN(axes, axes_of_extent_one(l, x));
+  }
   return l.squeeze(x, axes);
 }
 
@@ -33,20 +33,12 @@ Result<TensorId> expand_dims(Layer& l, TensorId x) {
   return l.unsqueeze(x, {axis});
 }
 
-// Without a permutation the axes are reversed.
 Result<TensorId> transpose(Layer& l, TensorId x) {
-  std::vector<int64_t> permutation;
+  std::vector<int64_t> order;
   if (l.operand_count() > 1) {
-    ORKNN_TRY_ASSIGN(permutation, l.ints(1, "to order the axes"));
-  } else {
-    ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to reverse its axes"));
-    for (int64_t i = rank; i-- > 0;) permutation.push_back(i);
+    ORKNN_TRY_ASSIGN(order, l.ints(1, "to order the axes"));
   }
-  const auto rank = static_cast<int64_t>(permutation.size());
-  for (int64_t& axis : permutation) {
-    ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, rank));
-  }
-  return l.transpose(x, std::move(permutation));
+  return permuted(l, x, std::move(order));
 }
 
 std::vector<TensorId> shapes(Layer& l, Operands inputs) {

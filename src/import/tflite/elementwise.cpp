@@ -17,7 +17,6 @@ template <int Least, int Most>
 TensorId clipped(Emitter& e, TensorId x) {
   return e.clip(x, Least, Most);
 }
-TensorId clamp(Emitter& e, TensorId least, TensorId x, TensorId most) { return e.binary("Min", e.binary("Max", x, least), most); }
 
 // And, Or of booleans or of bits.
 template <OpName Logical, OpName Bitwise>
@@ -39,9 +38,7 @@ TensorId right_shift(Emitter& e, TensorId x, TensorId bits) {
 }
 
 TensorId leaky_relu(Layer& l, TensorId x) { return l.emit("LeakyRelu", {x}, {{"alpha", double{l.options().number<float>(0)}}}); }
-TensorId gelu(Layer& l, TensorId x) {
-  return l.emit("Gelu", {x}, {{"approximate", std::string(l.options().flag(0) ? "tanh" : "none")}});
-}
+TensorId stated_gelu(Layer& l, TensorId x) { return gelu(l, x, l.options().flag(0)); }
 
 TensorId softmax(Layer& l, TensorId x) {
   const float beta = l.options().number<float>(0);
@@ -115,7 +112,7 @@ std::span<const Row> elementwise_rows() {
       {"RELU_0_TO_1", clipped<0, 1>},
       {"RELU6", relu6},
       {"LEAKY_RELU", leaky_relu},
-      {"GELU", gelu},
+      {"GELU", stated_gelu},
       {"ZEROS_LIKE", zeros_like},
       {"ADD", arithmetic<"Add">},
       {"SUB", arithmetic<"Sub">},
