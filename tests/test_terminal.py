@@ -179,7 +179,7 @@ def test_a_full_pipe_stops_no_program():
     assert program.stdout.readline() == "done\n"
     before = os.read(program.stderr.fileno(), 1 << 20)
     assert before.startswith(b"W line 0 of many")
-    assert program.communicate("\n")[1].endswith(" log lines were left out: nobody read them.\nW again\n")
+    assert program.communicate("\n")[1].endswith(" log lines were left out: they were not read in time.\nW again\n")
 
 
 @pytest.mark.parametrize("command", ["", *"convert quantize analyse compare run info profile platforms passes ops".split()])

@@ -318,7 +318,7 @@ def _on_cluster(task, contents):
                 return path
             if content is None:
                 raise ValueError(f"The folder {path!r} is not the same on the node {os.uname().nodename}, only files are sent!")
-            # The parts of a model lie beside each other, under their own names.
+            # The parts of a model are in one folder, under their own names.
             copy = os.path.join(
                 folder, hashlib.blake2b(os.path.dirname(path).encode(), digest_size=8).hexdigest(), os.path.basename(path)
             )

@@ -146,7 +146,7 @@ Status MappedFile::check() const {
   struct stat info {};
   if (guard_ && guard_->is_damaged())
     return io_error("'" + path_ + "' was shortened while it was read").hint("load the model again once the file is complete");
-  // A file that lost its name keeps its bytes; there is nobody left to shorten it.
+  // A file that lost its name keeps its bytes; no other process can shorten it any more.
   if (copied_ || ::stat(path_.c_str(), &info) != 0 || info.st_dev != device_ || info.st_ino != number_) return {};
   const auto now = static_cast<size_t>(info.st_size);
   return now < size_ ? shortened(path_, size_, now) : Status();

@@ -39,7 +39,8 @@ void write_stderr_lines(std::string_view text, std::chrono::milliseconds patienc
       return;
     }
     if (const long lines = left_out.exchange(0))
-      std::fprintf(stderr, "%sW %ld log lines were left out: nobody read them.\n", is_torn.exchange(false) ? "\n" : "", lines);
+      std::fprintf(stderr, "%sW %ld log lines were left out: they were not read in time.\n", is_torn.exchange(false) ? "\n" : "",
+                   lines);
     const size_t fits = std::min<size_t>(text.size(), PIPE_BUF);  // what a pipe with room takes without a wait
     std::fwrite(text.data(), 1, fits, stderr);
     text.remove_prefix(fits);

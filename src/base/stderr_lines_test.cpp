@@ -45,7 +45,7 @@ TEST(StderrLines, NobodyWaitsForAReaderForGood) {
   EXPECT_LT(taken, 5s) << "one wait, not one per line";
   EXPECT_EQ(pipe.read(), line);
   write_stderr_lines("again\n", 100ms);
-  EXPECT_EQ(pipe.read(), "W 9 log lines were left out: nobody read them.\nagain\n");
+  EXPECT_EQ(pipe.read(), "W 9 log lines were left out: they were not read in time.\nagain\n");
 }
 
 TEST(StderrLines, ALineThatIsLongerThanThePipeDoesNotWaitEither) {
@@ -53,7 +53,7 @@ TEST(StderrLines, ALineThatIsLongerThanThePipeDoesNotWaitEither) {
   write_stderr_lines(std::string(10000, 'y') + "\n", 100ms);
   EXPECT_EQ(pipe.read(), std::string(4096, 'y'));
   write_stderr_lines("again\n", 100ms);
-  EXPECT_EQ(pipe.read(), "\nW 1 log lines were left out: nobody read them.\nagain\n");
+  EXPECT_EQ(pipe.read(), "\nW 1 log lines were left out: they were not read in time.\nagain\n");
 }
 
 }  // namespace

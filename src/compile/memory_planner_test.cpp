@@ -1,4 +1,4 @@
-// The addresses in published memory tables of the vendor's tool, and the rules behind them.
+// The addresses in published memory tables of the vendor's tool, and the rules they follow.
 #include "compile/memory_planner.h"
 
 #include <gtest/gtest.h>

@@ -58,7 +58,7 @@ OutsideWeights weights_of(std::shared_ptr<const Model> donor) {
   };
 }
 
-// Pages that nobody writes take no memory, whatever size a damaged file states.
+// Pages that are never written take no memory, whatever size a damaged file states.
 OutsideWeights zero_weights() {
   return [](uint64_t bytes, uint64_t) -> Result<TensorData> {
     void* zeros = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -81,7 +81,7 @@ class LiveRanges {
   std::map<uint64_t, uint64_t> live_;  // begin -> end
 };
 
-// Whether the buffer of a computed value lies inside the arena and holds it.
+// Whether the buffer of a computed value is inside the arena and holds it.
 Status verify_extent(const Program& program, TensorId t) {
   const Buffer& b = program.buffers[index_of(t)];
   const Tensor& tensor = program.graph.tensor(t);

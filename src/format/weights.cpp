@@ -46,7 +46,7 @@ Result<WeightSection::Place> WeightSection::find(uint64_t offset, uint64_t size)
     return Place{{static_cast<const std::byte*>(other->second.data()), size},
                  std::make_shared<const ir::TensorData>(other->second)};
   if (offset % kFileAlignment != 0 || offset > bytes.size() || size > bytes.size() - offset)
-    return invalid_model("a constant lies outside the weight section");
+    return invalid_model("a constant is outside of the weight section");
   return Place{bytes.subspan(offset, size), keeper};
 }
 

@@ -34,7 +34,7 @@ struct Source {
 struct ImportOptions {
   std::vector<std::string> inputs;                // tensors at which the graph begins
   std::vector<ir::Dims> input_size_list;          // their shapes; a negative extent leaves what the model says
-  std::vector<ir::TensorData> input_initial_val;  // an entry with a value turns that input into a constant
+  std::vector<ir::TensorData> input_initial_val;  // an entry with a value makes that input a constant
   std::vector<std::string> outputs;               // tensors at which the graph ends
   bool input_is_nchw = false;                     // 4-D inputs of a channels-last framework are channels first in this model
   std::map<std::string, ir::TensorData> feeds;    // values for placeholders that only steer the graph (training switches)

@@ -9,7 +9,7 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
-// A tensor larger than the machine's memory can only come from a model that lies about its shapes.
+// A tensor larger than the machine's memory can only come from a model whose stated shapes are wrong.
 Status check_memory(int64_t elements, DType dtype) {
   const double bytes = static_cast<double>(elements) * static_cast<double>(dtype_bytes(dtype));
   if (bytes <= static_cast<double>(machine_memory())) return {};

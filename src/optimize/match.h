@@ -40,7 +40,7 @@ const ir::Node* producer(const ir::Graph& g, ir::TensorId id, std::string_view o
 bool read_once(const ir::Graph& g, ir::TensorId id);
 // The only node reading `id`, which is no graph output; nullptr otherwise.
 const ir::Node* only_reader(const ir::Graph& g, ir::TensorId id);
-// Nobody but `root` and the other nodes reads what `nodes` compute: replacing `root` removes them all.
+// Only `root` and the other nodes read what `nodes` compute: replacing `root` removes them all.
 bool is_closed(const ir::Graph& g, const std::vector<const ir::Node*>& nodes, const ir::Node& root);
 // All outputs but the first are absent or unread.
 bool only_first_output(const ir::Graph& g, const ir::Node& node);

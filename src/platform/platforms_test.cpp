@@ -85,7 +85,7 @@ TEST(Platforms, ScaledSpeeds) {
   }
 }
 
-// What nobody published is not made up.
+// What is not published is not made up.
 TEST(Platforms, UnknownArrays) {
   for (const char* name : {"rv1109", "rv1126"}) {
     EXPECT_EQ(find(name)->macs_per_cycle(DType::Float16), 0) << name;

@@ -312,7 +312,7 @@ class Reader {
 
   bool is_move(NodeId id) const { return graph_.node(id).tail.empty() && forms_[id].form == Form::Move; }
 
-  // The result of such a node can take parameters that nobody stated.
+  // The result of such a node can take parameters that are not stated.
   bool lends(NodeId id) const {
     const Node& n = graph_.node(id);
     return n.output() && n.input(0) && n.tail.empty() &&

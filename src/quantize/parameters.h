@@ -29,7 +29,7 @@ class ParameterChoice {
   // Takes those back that would round small values away: a Concat of boxes and scores on the way to an output, and everything
   // after it (one scale cannot hold both), masked values, logarithms.
   Status keep_small_values(passes::Rewriter& rewriter);
-  // The inputs of a Concat take the parameters of its result where nobody else reads them.
+  // The inputs of a Concat take the parameters of its result where nothing else reads them.
   Status share();
 
  private:

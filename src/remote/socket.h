@@ -26,7 +26,7 @@ struct Address {
   std::string path;  // of a Unix socket; then nothing above counts
   static Result<Address> parse(const std::string& text);
   bool is_unix() const { return !path.empty(); }
-  // Whether nobody outside of this machine can be at the other end.
+  // Whether the other end can only be on this machine.
   bool is_local() const;
   std::string to_string() const;
 };
@@ -76,7 +76,7 @@ class ListeningSocket {
   static Result<ListeningSocket> open(const Address& address);
   ~ListeningSocket();
   ListeningSocket(ListeningSocket&&) noexcept = default;
-  // Nothing when nobody came within `patience`.
+  // Nothing when there was no connection within `patience`.
   std::optional<Socket> accept(std::chrono::milliseconds patience);
   // With the port that the system chose where 0 was asked for.
   const Address& address() const { return address_; }

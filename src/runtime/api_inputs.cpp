@@ -50,7 +50,7 @@ int check_input(const Context& context, const rknn_input& input, InputData& data
   if (std::any_of(port.dims.begin(), port.dims.end(), [](int64_t d) { return d < 0; }))
     return fail(RKNN_ERR_FAIL, kName, name + ": its shape is known only at run time, which the C API cannot express");
   const uint64_t needed = dense_bytes(port, *form);
-  if (context.has_shapes && input.size < needed)  // without a chosen set nobody knows how much is needed
+  if (context.has_shapes && input.size < needed)  // without a chosen set it is not known how much is needed
     return fail(RKNN_ERR_PARAM_INVALID, kName,
                 name + ": size is " + std::to_string(input.size) + " bytes, " + std::to_string(needed) + " are needed");
   if (is_checking() && context.has_shapes && input.size > needed)

@@ -23,7 +23,7 @@ class BackgroundRun {
 
   // Only when no job is pending. The job must not throw.
   void start(std::function<void()> job);
-  // A job that a process began from which this one was forked: nobody finishes it here.
+  // A job that a process began from which this one was forked: it is not finished here.
   bool is_lost() const { return !has_thread() && pending_; }
   // False when the job is still going on at the deadline.
   bool wait(std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt);

@@ -22,7 +22,7 @@ uint64_t reported_mistakes();
 void check_not_destroyed(const char* function, const rknn_tensor_mem* mem);
 // A struct that the caller hands over, and the memory it describes: not destroyed, and as large as it says.
 void check_described(const char* function, const rknn_tensor_mem* mem, const Payload& payload);
-// Nobody wrote past the end of memory that was made while checking.
+// Nothing was written past the end of memory that was made while checking.
 void check_bounds(const char* function, const Memory& memory);
 // What the struct says about its descriptor and block is true.
 void check_sizes(const char* function, const Memory& memory);

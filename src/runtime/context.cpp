@@ -47,7 +47,7 @@ void Context::forget_bindings() {
 
 rknn_context publish_context(std::shared_ptr<Context> context) {
   Context& c = *context;
-  const CallLock lock(c.mutex);  // nobody uses it before it knows its handle
+  const CallLock lock(c.mutex);  // it is not used before it knows its handle
   return c.handle = publish(std::move(context));
 }
 

@@ -63,7 +63,7 @@ struct Board {
       taken |= w->mask ? w->mask : lowest_free(taken);
     }
   }
-  // False: the deadline passed, or nobody waits any more.
+  // False: the deadline passed, or no caller waits any more.
   bool wait(std::unique_lock<std::mutex>& lock, const CoreRequest& request, Waiter& waiter) {
     const auto ready = [&] { return may_go(waiter); };
     std::condition_variable& changed = waiter.may_go;

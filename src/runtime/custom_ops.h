@@ -27,7 +27,7 @@ struct CustomNode {
 // sessions of one model share it.
 class CustomNodes {
  public:
-  // `known`: operators that the caller computes; nodes of these need nobody else.
+  // `known`: operators that the caller computes; nodes of these need no other implementation.
   explicit CustomNodes(const format::Model& model, std::shared_ptr<const ir::OpSet> known = {});
   ~CustomNodes();
   CustomNodes(const CustomNodes&) = delete;
@@ -76,11 +76,11 @@ class CustomOps {
   bool serves(std::string_view type) const { return operators_.find(type) != operators_.end(); }
   // Whether a node of a built-in operator is computed by somebody else.
   bool replaces(const ir::Node& node) const;
-  // Types of the model that nobody serves.
+  // Types of the model without an implementation.
   std::vector<std::string> missing() const;
   // In place of who served it before.
   void serve(std::string type, std::unique_ptr<CustomOperator> op) { operators_[std::move(type)] = std::move(op); }
-  // Where plug-ins were looked for, for the error about a type that nobody serves.
+  // Where plug-ins were looked for, for the error about a type without an implementation.
   void set_searched(std::string text) { searched_ = std::move(text); }
   Result<CustomOps> duplicate() const;
 

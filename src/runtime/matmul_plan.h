@@ -31,7 +31,7 @@ constexpr bool is_symmetric(int scheme) { return scheme % 2 == 0; }
 // The chip that products made from now on are for.
 struct MatmulChip {
   const platform::Platform* platform = nullptr;
-  // False when nobody chose one: `platform` then gives layouts and alignments, and its other limits do not count.
+  // False when none was chosen: `platform` then gives layouts and alignments, and its other limits do not count.
   bool is_limited = false;
 };
 MatmulChip matmul_chip();

@@ -270,7 +270,7 @@ std::string perf_table(const format::Model& model, int cores, uint64_t sram_byte
         usage +=
             (core ? "/" : "") + fixed(core < static_cast<size_t>(cores) ? 100 * static_cast<double>(l.macs) / capacity : 0, 2);
     }
-    // Clocks or an array that nobody published give no cycles.
+    // Clocks or an array that are not published give no cycles.
     const auto cycles = [&](bool known, uint64_t count) { return known || !npu ? std::to_string(count) : std::string("\\"); };
     std::vector<std::string> row{std::to_string(i + 1),
                                  l.type,

@@ -104,7 +104,7 @@ void Server::admit(remote::Socket socket) {
 }
 
 namespace {
-// Whether nobody is at the other end any more; costs a system call only now and then.
+// Whether the other end is closed; costs a system call only now and then.
 class GoneCheck {
  public:
   explicit GoneCheck(const remote::Socket& socket) : socket_(socket) {}

@@ -29,7 +29,7 @@ class Session {
   // How the session reaches its client while receive() is under way; without them everything waits for its end.
   struct Connection {
     std::function<bool(std::vector<std::byte>& out)> send;  // sends and clears; false = the client takes nothing more
-    std::function<bool()> is_gone;                          // nobody waits for the results of a run
+    std::function<bool()> is_gone;                          // no client waits for the results of a run
   };
   void use(Connection connection) { connection_ = std::move(connection); }
 

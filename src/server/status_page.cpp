@@ -110,7 +110,7 @@ StatusPage::~StatusPage() {
 }
 
 void StatusPage::serve() {
-  // Browsers open connections in advance and leave them idle: each has its own patience, and nobody waits for another's.
+  // Browsers open connections in advance and leave them idle: each has a time limit of its own, so none delays another.
   struct Visitor {
     remote::Socket socket;
     remote::Deadline until;
@@ -128,7 +128,7 @@ void StatusPage::serve() {
     if (!is_whole && !is_over) return false;
     const double uptime = std::chrono::duration<double>(remote::Clock::now() - since_).count();
     const std::string reply = http_reply(visitor.request, board_, server_, uptime);
-    // Who does not take the reply has left; there is nobody to tell.
+    // A client that does not take the reply is gone: there is no one to report to.
     (void)visitor.socket.send(std::as_bytes(std::span(reply)), visitor.until);
     return true;
   };

@@ -15,7 +15,7 @@ namespace orknn::server {
 class Workspace {
  public:
   // Makes the session's next run use this memory, for its results, too, if `holds_results`. Returns the inputs as the run is to
-  // take them: copies, which are aligned and which nobody changes while kernels read them.
+  // take them: copies, which are aligned and which do not change while kernels read them.
   Result<std::vector<ir::TensorView>> lend_to(runtime::Session& session, std::span<const ir::TensorView> inputs,
                                               bool holds_results);
 

@@ -206,7 +206,7 @@ struct Executor::State {
   std::vector<Value> values;           // per tensor
   std::vector<void*> places;           // per tensor: memory of the caller's for a result; nullptr = none
   std::vector<void*> targets;          // the same per output
-  std::vector<const OpDef*> replaced;  // per task: who computes it instead; empty = nobody does
+  std::vector<const OpDef*> replaced;  // per task: the operator that computes it instead; empty = none is replaced
   std::vector<uint32_t> left;          // readers still to come in this run
   std::vector<AlignedBytes> converted_inputs, converted_outputs;  // of the current step, in the form its kernel wants
   AlignedBytes observed;                                          // rows of a tensor in blocks
@@ -331,7 +331,7 @@ class PlannedContext : public RunContext {
 
  private:
   State& state_;
-  std::forward_list<TensorData> unread_;  // results the kernel computes and nobody reads
+  std::forward_list<TensorData> unread_;  // results that the kernel computes and that are not read
 };
 
 class PlannedKernelContext final : public KernelContext {

@@ -29,7 +29,7 @@ struct RunHooks {
   ThreadPool* pool = nullptr;
   // No task begins later; the run then fails.
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
-  // Asked before every task: true = nobody wants the results any more. No further task begins, and the run fails.
+  // Asked before every task: true = the results are not wanted any more. No further task begins, and the run fails.
   std::function<bool()> stop;
 };
 
@@ -62,7 +62,7 @@ class Executor {
   void place_output(size_t i, void* to);
 
   // The task is computed by `def`, which must outlive the executor, instead of the program's operator, in this context alone;
-  // nullptr = by the program's again. Its results may lie in the memory of operands that nobody reads later.
+  // nullptr = by the program's again. Its results may lie in the memory of operands that are not read later.
   void replace_operator(size_t task, const ir::OpDef* def);
 
   // Name of the kernel a task uses, "reference" where there is no faster one.

@@ -196,7 +196,7 @@ TEST(Profile, UsageIsThatOfTheNpu) {
   EXPECT_LT(*forced.mac_usage, *p.mac_usage);
   EXPECT_GT(forced.layers[1].us, 10 * p.layers[1].us) << "the CPU is charged for its products";
   const Profile unknown = run({.dtype = "float16"}, "rv1126")[0];
-  EXPECT_FALSE(unknown.mac_usage) << "nobody published its float16 array";
+  EXPECT_FALSE(unknown.mac_usage) << "its float16 array is not published";
   EXPECT_TRUE(to_json(unknown)["mac_usage"].is_null());
 }
 
@@ -232,7 +232,7 @@ TEST(Profile, MemoryOfThePackage) {
   EXPECT_EQ(problem("rk3588"), "");
 }
 
-// Clocks that nobody published: no cycles of the memory, but what-if questions about it are answered.
+// Clocks that are not published: no cycles of the memory, but what-if questions about it are answered.
 TEST(Profile, UnknownMemoryClock) {
   const Profile p = run({}, "rv1126b")[0], slow = run({.ddr_mhz = 300}, "rv1126b")[0];
   EXPECT_NE(p.remark.find("DDR clock unknown, counted as 2112 MHz"), std::string::npos) << p.remark;

@@ -293,7 +293,7 @@ Status lower_to_16_bits(const BuildConfig& config, const LargeLayers& large, Qua
 
 // Below this a network has lost what it was made for; layers are left in float until its outputs keep the second.
 constexpr double kCollapsedCosine = 0.9, kUsableCosine = 0.95;
-constexpr size_t kRescueSamples = 4;  // per trial: nobody asked for a search, it has to be short
+constexpr size_t kRescueSamples = 4;  // per trial: the user did not ask for a search, it has to be short
 
 void remark_gains(const std::vector<StepGain>& gains, passes::Rewriter& rewriter) {
   for (const StepGain& g : gains)

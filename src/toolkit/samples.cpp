@@ -35,9 +35,9 @@ compile::CompileOptions quiet(compile::CompileOptions options) {
 }
 
 // Samples are computed side by side, and what one of them shows of a tensor is looked at after what the sample before showed.
-class Turns {
+class ObservationOrder {
  public:
-  explicit Turns(size_t tensors) : next_(tensors) {}
+  explicit ObservationOrder(size_t tensors) : next_(tensors) {}
 
   template <class Look>
   void take(ir::TensorId tensor, size_t sample, Look&& look) {
@@ -51,7 +51,7 @@ class Turns {
     next.store(sample + 1);
     next.notify_all();
   }
-  // A sample will not take its turns: nobody waits for it, and nothing is looked at any more.
+  // A sample failed: none waits for it, and no further values are observed.
   void give_up() {
     given_up_ = true;
     for (std::atomic<size_t>& next : next_) {
@@ -61,7 +61,7 @@ class Turns {
   }
 
  private:
-  std::vector<std::atomic<size_t>> next_;  // by tensor: the sample whose turn it is
+  std::vector<std::atomic<size_t>> next_;  // by tensor: the sample that is looked at next
   std::atomic<bool> given_up_{false};
 };
 
@@ -188,24 +188,24 @@ Status Samples::run(const ir::Graph& graph, size_t count, const Observe& observe
   count = std::min(count, size());
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, open_session(graph));
   const ir::Graph& computed = session->program().graph;
-  Turns turns(computed.tensor_count());
+  ObservationOrder order(computed.tensor_count());
   return in_parallel(*session, workers(*session, count), count, done, [&](runtime::Session& own, size_t i) -> Result<bool> {
     const auto run = [&]() -> Result<bool> {
       ORKNN_TRY(feed(own, i));
       sim::RunHooks hooks;
       hooks.reproducible = true;
       hooks.observe = [&](ir::TensorId t, const ir::TensorView& value) {
-        turns.take(t, i, [&] { observe(i, computed.tensor(t).name, value); });
+        order.take(t, i, [&] { observe(i, computed.tensor(t).name, value); });
       };
       if (Status s = own.run(hooks); !s) return s.model(describe(i));
       return true;
     };
     try {
       Result<bool> ran = run();
-      if (!ran) turns.give_up();
+      if (!ran) order.give_up();
       return ran;
     } catch (...) {
-      turns.give_up();
+      order.give_up();
       throw;
     }
   });

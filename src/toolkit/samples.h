@@ -36,7 +36,7 @@ class Samples {
     turned.first_ = number(first);
     return turned;
   }
-  // Leaves the others out. Before any turn.
+  // Leaves the others out. To be called before starting_at().
   void keep_first(size_t count) { end_ = std::min(end_, count); }
   bool holds_pixels(size_t input) const { return dataset_.holds_pixels(input); }
   // In place of the one given to open().

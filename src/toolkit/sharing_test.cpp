@@ -1,4 +1,4 @@
-// Two networks on one chip: nobody is faster than alone, turns add up, chips with one core have no core for each.
+// Two networks on one chip: neither is faster than alone, turns add up, chips with one core have no core for each.
 #include "toolkit/sharing.h"
 
 #include <gtest/gtest.h>

@@ -101,7 +101,7 @@ std::string option_for_word(const CLI::App& command, const std::string& word) {
   return cli::has_option(command, "--input") ? "write '--input " + word + "'" : "";
 }
 
-// The words that nobody expected, in the order in which they were written.
+// The words that no option or command takes, in the order in which they were written.
 std::vector<std::string> unexpected_words(const CLI::App& app, std::span<char* const> words) {
   const std::vector<std::string> left = app.remaining(true);
   std::multiset<std::string> open(left.begin(), left.end());

@@ -26,7 +26,7 @@ void print(std::string_view text);
 // Text that has colours of its own, and no names but escaped ones.
 void print_coloured(std::string_view text);
 void print_json(const nlohmann::ordered_json& value);
-// Characters of a line of stdout when that is a terminal, else 0: tables that nobody looks at are not cut.
+// Characters of a line of stdout when that is a terminal, else 0: tables for other programs are not cut.
 size_t output_width();
 // To be called last: kFailed when something printed could not be written, else `exit_code`.
 int close_output(int exit_code);

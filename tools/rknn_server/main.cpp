@@ -61,7 +61,7 @@ Status make_key(const std::string& path) {
     std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(b));
     text += digits;
   }
-  const mode_t before = ::umask(0077);  // nobody else may read it, not even for a moment
+  const mode_t before = ::umask(0077);  // no other user may read it, not even for a moment
   Status status = write_file_atomically(path, [&](FileWriter& out) { return out.write(text + "\n"); });
   ::umask(before);
   return status;

@@ -151,7 +151,7 @@ class Loading(Model):
 
     @loading
     def load_rknn(self, path, load_model_in_npu=False):
-        """Reads a finished .rknn; config() is not needed. With load_model_in_npu `path` lies on the board that
+        """Reads a finished .rknn; config() is not needed. With load_model_in_npu `path` is on the board that
         init_runtime connects to."""
         self._alive("load_rknn")
         path = path_of(path, "load_rknn")

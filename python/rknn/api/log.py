@@ -40,7 +40,7 @@ def write_stderr(text):
             _left_out += 1
             return
         if _left_out:
-            text = f"W {_left_out} log lines were left out: nobody read them.\n" + text
+            text = f"W {_left_out} log lines were left out: they were not read in time.\n" + text
             _left_out = 0
         _write_through(text)
     except (OSError, ValueError):

@@ -100,7 +100,7 @@ class Model:
         self._builder = None  # building side: config, source graph, built model
         self._session = None  # running side
         self._loaded = None  # a finished model: load_rknn
-        self._path_on_board = None  # of a finished model that lies there: load_rknn(load_model_in_npu=True)
+        self._path_on_board = None  # of a finished model that is there: load_rknn(load_model_in_npu=True)
         self._remark_unused("__init__", others, legal=("verbose", "verbose_file"))
         self._perf_debug = self._eval_mem = False
         self._toolkit1 = False  # config() had a keyword that only Toolkit1 knows
@@ -171,7 +171,7 @@ class Model:
         self._alive(function)
         if self._builder is None:
             if self._path_on_board is not None:
-                raise ValueError(f"{function} needs a model in this machine: '{self._path_on_board}' lies on the board!")
+                raise ValueError(f"{function} needs a model in this machine: '{self._path_on_board}' is on the board!")
             if self._loaded is not None:
                 raise ValueError(f"{function} needs a source model: what load_rknn read is finished and cannot be built again!")
             loads = function.startswith("load_")

@@ -39,7 +39,7 @@ class Layer : public Emitter {
   const Json& argument(size_t place, std::string_view name);
   // The tensors that it holds.
   std::vector<ir::TensorId> tensors(size_t place, std::string_view name);
-  // What the call gave and nobody read.
+  // Arguments of the call that were not read.
   Status check_all_read() const;
   // None: all steps count.
   ir::TensorId mask_of(ir::TensorId x) const;

@@ -58,7 +58,7 @@ requires(!std::convertible_to<Names, std::span<const std::string_view>>) Status
 // The wording for an extent that is not known though it has to be.
 Status invalid_input_shape(const ir::Shape& shape, size_t input);
 
-// The plan for a model with these inputs, cut as the user wants; names of the user's that nobody writes are refused.
+// The plan for a model with these inputs, cut as the user wants; names of the user's that no layer writes are refused.
 Result<LayerPlan> plan_model(std::span<const LayerNames> layers, std::span<const Port> inputs,
                              std::span<const std::string> outputs, const ImportOptions& options);
 // The inputs of the model, or the user's in the user's order, of which none that is needed may be missing; with their sizes.

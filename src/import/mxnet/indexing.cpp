@@ -62,7 +62,7 @@ Result<TensorId> one_hot(Layer& l, TensorId indices) {
                            l.add_scalar("off", l.number("off_value", 0.0), dtype));
 }
 
-// Index tuples lie along the first axis here and along the last one with us.
+// Index tuples are along the first axis here and along the last one in our operators.
 Result<TensorId> index_tuples(Layer& l, TensorId indices) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(indices, "to read index tuples"));
   if (rank < 1) return shape_mismatch("the indices must have a first axis");

@@ -28,7 +28,7 @@ std::string function_key(std::string_view domain, std::string_view name, std::st
   return key.append(1, '\0').append(name).append(1, '\0').append(overload);
 }
 
-// Optional outputs nobody reads are dropped for these, so that nobody computes them either.
+// Optional outputs that nothing reads are dropped for these, so that they are not computed either.
 bool has_optional_outputs(std::string_view op) {
   static constexpr std::string_view kOps[] = {"BatchNormalization",
                                               "Dropout",
@@ -415,7 +415,7 @@ Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
   for (std::string_view name : proto.outputs) {
     const auto it = scope.values.find(name);
     if (scope.cut.contains(name))
-      node.outputs.push_back(scope.graph.add_tensor(std::string(name)));  // computed for nobody
+      node.outputs.push_back(scope.graph.add_tensor(std::string(name)));  // computed, but not read
     else
       node.outputs.push_back(name.empty() || it == scope.values.end() ? TensorId{} : it->second);
   }

@@ -46,7 +46,7 @@ Result<TensorId> transposed(Layer& l, TensorId x, const std::string& flag) {
   return rank < 2 ? x : l.swap_axes(x, -1, -2);
 }
 
-// The rows, which lie before the batch when the attribute says so, moved behind it.
+// The rows, which come before the batch when the attribute says so, moved after it.
 Result<TensorId> with_rows_after_batch(Layer& l, TensorId x, const std::string& flag) {
   if (!l.take_flag(flag)) return x;
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to transpose it"));

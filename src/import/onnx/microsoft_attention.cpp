@@ -329,7 +329,7 @@ int64_t total_length(Layer& l, size_t input, int64_t past, int64_t steps) {
   return std::clamp<int64_t>(stated_length(l, input).value_or(past + steps), past, past + steps);
 }
 
-// One more key that nobody has written: its score is that of the sink, and its value zero.
+// One more key that is in no input: its score is that of the sink, and its value zero.
 void add_sink(Layer& l, Heads& h, TensorId sink, const Dims& scores, const Dims& k, const Dims& v) {
   const auto rest = [&](TensorId x, Dims dims) {
     dims[2] = 1;
@@ -440,7 +440,7 @@ Result<TensorId> rotary_embedding(Layer& l) {
   return scale == 1 ? y : l.mul(y, scale);
 }
 
-// Three positions per step (time, row, column), each of which says a part of the angles. `mrope_layout` 1: the parts take turns,
+// Three positions per step (time, row, column), each of which says a part of the angles. `mrope_layout` 1: the parts alternate,
 // and where rows and columns are through the rest is time.
 Result<TensorId> angles_of_three(Layer& l, TensorId cache, TensorId ids, const std::vector<int64_t>& sections, bool take_turns) {
   const int64_t half = sections[0] + sections[1] + sections[2];

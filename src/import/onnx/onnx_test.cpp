@@ -487,7 +487,7 @@ TEST(OnnxGraph, NodesInAnyOrder) {
                    .inputs = {value_info("x", kFloat, {"1"})},
                    .outputs = {value_info("out", kFloat, {"1"})}}),
             13);
-  EXPECT_EQ(run(m, {floats({1}, {2})})[0], Values{-2}) << "and what nobody reads does no harm";
+  EXPECT_EQ(run(m, {floats({1}, {2})})[0], Values{-2}) << "and what is not read does no harm";
   EXPECT_TRUE(contains(error_of(model(graph({.nodes = {node("Neg", {"b"}, {"a"}), node("Relu", {"a"}, {"b"})},
                                              .initializers = {},
                                              .inputs = {},

@@ -78,7 +78,7 @@ std::string_view entry(const TensorProto& tensor, std::string_view key) {
   return it == tensor.external_data.end() ? std::string_view{} : it->value;
 }
 
-// External data must lie in the model's own folder.
+// External data must be in the model's own folder.
 bool stays_inside(std::string_view path) {
   if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos ||
       path.find('\\') != std::string_view::npos)

@@ -16,8 +16,8 @@ Result<DType> to_dtype(int64_t data_type);
 
 class TensorReader {
  public:
-  // Where external data may lie: in the folder of the model (empty = there may be none), or, through links, in the one that its
-  // own file really lies in.
+  // Where external data may be: in the folder of the model (empty = there may be none), or, through links, in the one that its
+  // own file really is in.
   struct Folders {
     std::string model, real;
   };

@@ -21,7 +21,7 @@ const RowTable<Layer>& table() {
   return rows;
 }
 
-// Lowers one operator and binds what it makes. Outputs that no lowering makes may be missing only where nobody reads them.
+// Lowers one operator and binds what it makes. Outputs that no lowering makes may be missing only where nothing reads them.
 Status lower_operator(Network& network, const Operator& op, const std::function<bool(std::string_view)>& is_read) {
   std::vector<TensorId> results;
   if (has_blocks(op)) {

@@ -90,7 +90,7 @@ class Call : public Emitter {
   ir::TensorId as_float(ir::TensorId x) { return is_float(dtype_of(x)) ? x : cast(x, DType::Float32); }
   ir::TensorId scalar(double value, DType dtype) { return add_scalar("scalar", value, dtype); }
   ir::TensorId int_scalar(int64_t value, DType dtype = DType::Int64);
-  // The tensor as integers to index with; a float input of the model turns out to be one of integers.
+  // The tensor as integers to index with; a float input of the model becomes one of integers.
   Result<ir::TensorId> as_index(TensorValue& tensor);
   Result<ir::TensorId> as_index(std::string_view name) { return as_index(handle(name)); }
   // The tensor as truth values; the same holds for a float input of the model.

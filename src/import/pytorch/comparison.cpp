@@ -25,7 +25,7 @@ Result<TensorId> logical_not(Call& c) {
   return c.unary("Not", a);
 }
 
-// Bitwise on integers, logical on truth values. A float input of the model turns out to hold truth values.
+// Bitwise on integers, logical on truth values. A float input of the model becomes one of truth values.
 template <OpName Bitwise, OpName Logical>
 Result<TensorId> bits(Call& c) {
   for (const char* name : {"self", "other"})

@@ -217,7 +217,7 @@ Status Lowering::find_outputs(const ImportOptions& options) {
     outputs_.emplace_back(name_of(r), r);
   }
   if (!outputs_.empty()) return {};
-  // What nobody reads.
+  // What nothing reads.
   std::vector<char> is_read(root_scope_->nodes.size(), 0);
   for (const auto& inputs : root_scope_->inputs)
     for (const Reference& r : inputs)
@@ -321,7 +321,7 @@ Result<Graph> Lowering::run(const ImportOptions& options) {
   for (const auto& [name, reference] : outputs_) {
     ORKNN_TRY_ASSIGN(const Value value, get(root_, reference));
     bind(name, value);
-    // Nobody named outputs: nodes with several results give all of them.
+    // No outputs are named: nodes with several results give all of them.
     const std::string_view op = root_scope_->node(reference.node).op;
     if (options.outputs.empty() &&
         (has_many_results(op) || is_call(op) || is_if(op) || is_while(op) || functions_.contains(op))) {

@@ -17,7 +17,7 @@ namespace orknn::importer::tensorflow {
 class Lowering {
  public:
   Lowering(const GraphDef& graph, std::shared_ptr<const void> keeper, const ir::OpSet& ops);
-  // Inputs that leave nothing but the batch open, and whose size nobody gives, have one sample.
+  // Inputs that leave nothing but the batch open, and whose size is not given, have one sample.
   void take_one_sample() { takes_one_sample_ = true; }
   Result<ir::Graph> run(const ImportOptions& options);
   std::vector<std::string> warnings() const { return import_.warnings; }

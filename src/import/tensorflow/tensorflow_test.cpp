@@ -666,7 +666,7 @@ TEST(TensorFlowPorts, SizesOfPlaceholders) {
   EXPECT_EQ(run(open, {values({2, 2, 3}, std::vector<float>(12, 1))}, {.input_size_list = {{2, 2, 3}}}).dims[0],
             (ir::Dims{2, 2, 3}));
   EXPECT_TRUE(contains(error_of(pictures), "Hint: give the input shapes with input_size_list")) << error_of(pictures);
-  // Nobody knows whether an open placeholder is a number: only one that chooses a branch has to be one.
+  // It is not known whether an open placeholder is a number: only one that chooses a branch has to be one.
   EXPECT_TRUE(contains(error_of(open),
                        "the number of dimensions of input 'x:0' is not known: the file does not state it. Hint: give the input "
                        "shapes with input_size_list ([] for a single number)"))

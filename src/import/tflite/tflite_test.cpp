@@ -417,7 +417,7 @@ TEST(ImportTflite, AllUnsupportedOperatorsAreNamedAtOnce) {
   EXPECT_TRUE(contains(text, "node 'b' (FlexErf): the custom operator is not supported")) << text;
   EXPECT_TRUE(contains(text, "without SELECT_TF_OPS")) << text;
   EXPECT_TRUE(import_bytes(model({g}), cut({"a", "b"}, {})));
-  g.operators = {{HASHTABLE, {0}, {1}}, {CUSTOM, {1}, {2}, {}, "FlexErf"}, {RELU, {2}, {3}}};  // behind each other
+  g.operators = {{HASHTABLE, {0}, {1}}, {CUSTOM, {1}, {2}, {}, "FlexErf"}, {RELU, {2}, {3}}};  // one after the other
   EXPECT_EQ(import_bytes(model({g})).status().count(), 2u);
 }
 
@@ -478,7 +478,7 @@ TEST(ImportTflite, LoopsWithoutAKnownEndAreRefused) {
       << error_of(model({g, condition, body}));
   body.operators = {{WHILE, {0}, {1}, FlatTable().number<int32_t>(0, 1).number<int32_t>(1, 2)}};  // calls itself
   condition.operators = {{LESS, {1, 1}, {2}}};
-  EXPECT_TRUE(import_bytes(model({g, condition, body}))) << "never turns";
+  EXPECT_TRUE(import_bytes(model({g, condition, body}))) << "has no iterations";
   condition.tensors[2] = {"go", Bool, {}, "\1"};
   condition.operators.clear();
   EXPECT_TRUE(contains(error_of(model({g, condition, body})), "call each other too deeply"))

@@ -47,7 +47,7 @@ Moves along_axis(const ir::Dims& whole, size_t axis, std::span<const OperandFact
 
 std::optional<Moves> concat(const KernelQuery& q) { return along_axis(q.outputs[0].dims, axis_of(q), q.inputs, true); }
 
-// A part that nobody reads has no size to count from.
+// A part that is not read has no size to count from.
 std::optional<Moves> split(const KernelQuery& q) {
   if (!std::ranges::all_of(q.outputs, &OperandFacts::exists)) return std::nullopt;
   return along_axis(q.inputs[0].dims, axis_of(q), q.outputs, false);

@@ -24,7 +24,7 @@ class AlignedArray {
     return data_ != nullptr;
   }
   T* data() const { return data_.get(); }
-  // Said of packed weights once they are complete, after which nobody writes them: models that share a constant, and the sets of
+  // Said of packed weights once they are complete, after which they do not change: models that share a constant, and the sets of
   // shapes of one model, pack it alike and hold the result once.
   void share(const void* source) { data_ = std::static_pointer_cast<T>(shared_packing(source, std::move(data_), bytes_)); }
 

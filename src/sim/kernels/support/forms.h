@@ -92,7 +92,7 @@ struct GemmBlock {
   const float* b = nullptr;
   int64_t b_panel_stride = 0;  // floats from one panel of 48 columns to the next
   int64_t b_row_stride = kPanelColumns;
-  bool b_goes_on = false;  // B comes from far away, and what is needed next lies behind it
+  bool b_goes_on = false;  // B comes from far away, and what is needed next follows it
   int64_t rows = 0, columns = 0, depth = 0;
   float* sum = nullptr;  // where float results (or partial sums) go; equals `c` for float results
   int64_t sum_row_stride = 0;

@@ -32,7 +32,7 @@ struct IntTile {
   int64_t panel_step = 0;          // dwords of A from one panel to the next
   int32_t* sums = nullptr;         // whole panels of rows of whole sixteens of columns are written
   const int32_t* start = nullptr;  // nullptr = 0
-  bool streams = false;            // nobody reads the sums soon; they, and their rows and fours, are aligned to 64 bytes
+  bool streams = false;            // the sums are not read soon; they, and their rows and fours, are aligned to 64 bytes
   int64_t row_stride = kIntColumns;
   int64_t quad_stride = 4;  // from one four of columns to the next; in rows it is 4, else row_stride is
 };
