@@ -17,6 +17,13 @@ BUILD = ROOT / (OTHER_BUILD or "build/release")
 SERVER = (BUILD if OTHER_BUILD else pathlib.Path(rknn.__file__).parent / "bin") / "rknn_server"
 MODELS = ROOT / "examples" / "models"
 
+# What a build with a sanitizer needs in every program that loads it (`scripts/test sanitized`).
+SANITIZER = {
+    name: os.environ[name]
+    for name in ("LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS", "PYTHONPATH")
+    if "asan" in os.environ.get("LD_PRELOAD", "") and name in os.environ
+}
+
 # Names of earlier releases that old programs may still be linked with.
 FORMER_NAMES = {"rknn_destory_mem", "rknn_matmul_create_dyn_shape"}
 # What plug-ins for a GPU expect to find beside the API: on boards the driver's library has it.

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from conftest import picture
+from library import SANITIZER
 from rknn.api import RKNN
 
 
@@ -89,6 +90,7 @@ def test_full_disk_leaves_nothing(tmp_path, shapes_model):
     assert "cannot write" in done.stderr and list(tmp_path.glob("x.rknn*")) == []
 
 
+@pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer keeps memory of its own")
 def test_building_shares_the_weights(tmp_path, make_onnx):
     """Peak memory of load and build: at most twice the weights and 100 MB."""
     weight = np.random.default_rng(1).standard_normal((4096, 8192)).astype(np.float32)  # 128 MiB
@@ -280,6 +282,7 @@ threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
         assert f"rule_of_{index}" in text and not any(f"rule_of_{other}" in text for other in range(4) if other != index)
 
 
+@pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer keeps memory of its own")
 def test_running_gives_the_pages_of_packed_weights_back(tmp_path, make_onnx):
     weight = np.random.default_rng(1).standard_normal((4096, 4096)).astype(np.float32)  # 64 MiB
     model = make_onnx(

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import rknn
+from library import SANITIZER
 from onnx import TensorProto, helper, numpy_helper
 from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
@@ -459,7 +460,7 @@ def plugins(compiled, tmp_path):
 def run_in_c(compiled, path, folder, tmp_path, **environment):
     """Results of the C program, or its printed text when it fails."""
     X.tofile(tmp_path / "x.bin")
-    environment = {"OPENRKNN_OP_PLUGINS": str(folder), "RKNN_LOG_LEVEL": "2", "PATH": "/usr/bin:/bin", **environment}
+    environment = {"OPENRKNN_OP_PLUGINS": str(folder), "RKNN_LOG_LEVEL": "2", "PATH": "/usr/bin:/bin", **SANITIZER, **environment}
     command = [compiled("run_model"), path, tmp_path / "out", tmp_path / "x.bin"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode in (0, 1), done
@@ -491,7 +492,7 @@ def test_python_uses_plugins_for_a_finished_model(model, plugins, tmp_path):
     )
     folder = plugins("affine_plugin", "index_plugin")
     command = [sys.executable, "-c", script, tmp_path / "m.rknn", tmp_path / "x.npy", tmp_path / "y.npz"]
-    subprocess.run(command, env={"OPENRKNN_OP_PLUGINS": str(folder)}, check=True, timeout=120)
+    subprocess.run(command, env={"OPENRKNN_OP_PLUGINS": str(folder), **SANITIZER}, check=True, timeout=120)
     for value, want in zip(np.load(tmp_path / "y.npz").values(), run(r), strict=True):
         assert np.array_equal(value, want)
 
@@ -503,7 +504,7 @@ def test_a_device_uses_the_plugins_of_its_environment(model, plugins, tmp_path):
     folder = plugins("affine_plugin", "index_plugin")
     address = f"unix:{tmp_path}/s.sock"
     words = [PACKAGE / "bin" / "rknn_server", "--platform", "rk3588", "--listen", address, "--no-announce"]
-    server = subprocess.Popen(words, env={"OPENRKNN_OP_PLUGINS": str(folder)}, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(words, env={"OPENRKNN_OP_PLUGINS": str(folder), **SANITIZER}, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout.readline() and server.stdout.readline()
         device = RKNN()
@@ -537,7 +538,7 @@ def test_command_line_uses_plugins(model, plugins, tmp_path, openrknn):
     np.save(tmp_path / "x.npy", X)
     command = ["run", tmp_path / "m.rknn", "--input", tmp_path / "x.npy"]
     folder = plugins("affine_plugin", "index_plugin")
-    done = openrknn(*command, env={"OPENRKNN_OP_PLUGINS": str(folder)})
+    done = openrknn(*command, env={"OPENRKNN_OP_PLUGINS": str(folder), **SANITIZER})
     assert done.returncode == 0 and "index" in done.stdout, done
     refused = openrknn(*command)
     assert refused.returncode != 0 and "is not registered" in refused.stderr, refused
