@@ -42,6 +42,13 @@ def test_outputs_are_those_of_paddle(name):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize("name", ["branches.json", "branches_old.pdmodel"])
+def test_conditions_run_in_float16(name):
+    inputs, expected = stored(name)
+    for a, b in zip(run(name, inputs), expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=5e-3, atol=5e-3)
+
+
 @pytest.mark.parametrize("name", ["residual.json", "text_detector_old.pdmodel", "mobile.json"])
 def test_quantized_networks_stay_close(name, tmp_path):
     inputs, expected = stored(name)

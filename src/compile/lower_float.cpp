@@ -77,11 +77,14 @@ void keep_clip_bounds(Node& n) {
   }
 }
 
+// Inputs of the model come from the user, those of a body from tensors that are lowered as well.
+enum class Inputs { OfModel, OfBody };
+
 class Lowering {
  public:
-  Lowering(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn,
+  Lowering(Graph& graph, Inputs inputs, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn,
            const std::function<void(uint64_t)>& converted)
-      : graph_(graph), ops_(ops), warn_(warn), converted_(converted) {}
+      : graph_(graph), inputs_(inputs), ops_(ops), warn_(warn), converted_(converted) {}
 
   Status run() {
     const std::vector<NodeId> order = graph_.order();
@@ -166,8 +169,9 @@ class Lowering {
 
   // Graph inputs and constants. A constant read both ways is split; the float32 half shares the bytes.
   void retype_sources() {
+    const auto stays = [&](TensorId t) { return inputs_ == Inputs::OfModel && (is_read_exactly(t) || is_read_by_cpu_only(t)); };
     for (TensorId t : graph_.inputs())
-      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t) && !is_read_exactly(t) && !is_read_by_cpu_only(t))
+      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t) && !stays(t))
         graph_.tensor(t).dtype = DType::Float16;
     const size_t count = graph_.tensor_count();
     for (size_t i = 0; i < count; ++i) {
@@ -249,7 +253,7 @@ class Lowering {
       } else if (const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) {
         Graph copy = **body;
         settle_types(n, copy);
-        const Status lowered = Lowering(copy, ops_, warn_, converted_).run();
+        const Status lowered = Lowering(copy, Inputs::OfBody, ops_, warn_, converted_).run();
         // An alternative may fit other shapes than these: it stays as it is, and fails when it is taken.
         if (!lowered && !ops::facts_of(n).chooses_body) return lowered;
         if (lowered) changed.set(name, std::make_shared<const Graph>(std::move(copy)));
@@ -324,6 +328,7 @@ class Lowering {
   }
 
   Graph& graph_;
+  const Inputs inputs_;
   const ir::OpSet& ops_;
   const std::function<void(std::string_view)>& warn_;
   const std::function<void(uint64_t)>& converted_;
@@ -335,7 +340,7 @@ class Lowering {
 
 Status lower_float(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn,
                    const std::function<void(uint64_t)>& converted) {
-  return Lowering(graph, ops, warn, converted).run().stage("lower_float");
+  return Lowering(graph, Inputs::OfModel, ops, warn, converted).run().stage("lower_float");
 }
 
 }  // namespace orknn::compile

@@ -118,6 +118,32 @@ TEST(LowerFloat, BodiesWithOpenTypes) {
   EXPECT_EQ(type_of(body, "next"), DType::Float16);
 }
 
+// What a body reads was lowered outside, whoever reads it inside.
+TEST(LowerFloat, InputsOfBodiesHaveTheTypesOfWhatTheyAre) {
+  const ir::Graph g = lowered(R"(graph "g" (%c: bool[], %x: float32[2]) -> (%y) {
+  %y = If(%c, %x) {then_branch = graph "a" (%v: float32[2]) -> (%r) {
+    %one: float32[] = const {1}
+    %r: bool[2] = Less(%v, %one)
+  }, else_branch = graph "b" (%v: float32[2]) -> (%r) {
+    %r: bool[2] = Cast(%v) {to = 9}
+  }}
+})");
+  EXPECT_EQ(type_of(g, "x"), DType::Float16);
+  for (const char* name : {"then_branch", "else_branch"}) {
+    const ir::Node* branch = g.producer_node(g.find_tensor("y"));
+    const ir::Graph& body = **branch->attributes.get<std::shared_ptr<const ir::Graph>>(name);
+    EXPECT_EQ(type_of(body, "v"), DType::Float16) << name;
+  }
+  for (const bool condition : {true, false}) {
+    const std::vector<ir::TensorData> inputs{ir::TensorData::scalar<bool>(condition),
+                                             ir::TensorData::from<Half>({2}, std::vector<Half>{Half(0.5f), Half(0.0f)})};
+    const auto results = ops::eval_graph(g, ops::builtin_ops(), inputs);
+    ASSERT_TRUE(results) << results.status().to_string();
+    EXPECT_TRUE((*results)[0].as<bool>()[0]);
+    EXPECT_EQ((*results)[0].as<bool>()[1], condition);
+  }
+}
+
 TEST(Compile, KeepsTheSourceTypesOfPorts) {
   auto graph = ir::parse(R"(graph "g" (%x: float32[1,8,4,4]) -> (%y) {
   %a: float32[1,8,4,4] = Relu(%x)
