@@ -47,6 +47,19 @@ def test_open_extents_are_told(make_onnx, capfd):
     assert "The shape ['N', 3] of input 'x' is dynamic" in capfd.readouterr().err
 
 
+def test_open_extents_of_pictures_take_every_size(make_onnx):
+    shape = ("float32", [1, 2, "H", "W"])
+    model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": shape}, {"y": shape})
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", float_dtype="float32")
+    assert rknn.load_onnx(model, input_size_list=[[1, 2, -1, -1]]) == 0
+    assert rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
+    for size in ((1, 1), (3, 4)):
+        x = np.ones((1, 2, *size), np.float32)
+        assert np.array_equal(rknn.inference([x], data_format=["nchw"])[0], x)
+    rknn.release()
+
+
 def test_misspelt_keywords_of_loaders_are_named(capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")

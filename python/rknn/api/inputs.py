@@ -176,6 +176,7 @@ def _as_picture(array, port, layout, warn):
     if (
         layout == "nchw"
         and array.ndim == 4
+        and min(wanted) >= 0
         and array.shape[0] == n
         and array.size == math.prod(wanted)
         and array.shape not in ((n, c, h, w), *mistakes)
