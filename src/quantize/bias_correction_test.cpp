@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "quantize_networks.h"
 
 namespace orknn::quantize {
@@ -28,6 +30,20 @@ TEST(BiasCorrection, TakesAPlantedShiftBack) {
   ASSERT_EQ(shifted.values.as<uint8_t>()[1], shifted.zero_points[0] + 1);
   input.resize(3);
   EXPECT_NEAR(bias_correction(conv, around, shifted, input).at(0), 10 * (0.4 - shifted.scales[0]), 1e-5);
+}
+
+TEST(BiasCorrection, WeightsThatAreNotFiniteHaveAGrid) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  const TensorData w = TensorData::from<float>({1, 4, 1, 1}, std::vector<float>{-2, 3, kInfinity, kNan});
+  const QuantizedWeights shifted = round_weights(w, {}, {}, DType::UInt8);
+  EXPECT_NEAR(shifted.scales.at(0), 5.0 / 255, 1e-3);
+  EXPECT_EQ(shifted.zero_points.at(0), 102);
+  EXPECT_EQ(shifted.values.as<uint8_t>()[2], 255);
+  EXPECT_EQ(shifted.values.as<uint8_t>()[3], 102);
+  const QuantizedWeights even = round_weights(w, {}, {});
+  EXPECT_NEAR(even.scales.at(0), 3.0 / 127, 1e-4);
+  EXPECT_EQ(even.values.as<int8_t>()[2], 127);
+  EXPECT_EQ(even.values.as<int8_t>()[3], 0);
 }
 
 TEST(BiasCorrection, MovesTheBiasesOfEveryEightBitFormat) {

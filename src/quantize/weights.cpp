@@ -72,6 +72,7 @@ QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t>
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i) {
         const float v = from[(o * channels + c) * inner + i];
+        if (!std::isfinite(v)) continue;  // infinity saturates, NaN becomes zero
         range.low = std::min<double>(range.low, v);
         range.high = std::max<double>(range.high, v);
       }
