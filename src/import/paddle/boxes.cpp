@@ -106,6 +106,7 @@ Result<TensorId> box_coder(Layer& l) {
 // The picture of every region, from how many each picture has.
 Result<TensorId> pictures_of(Layer& l, TensorId regions, int64_t pictures) {
   ORKNN_TRY_ASSIGN(const Dims d, l.need_dims(regions, "to find the pictures of regions"));
+  if (d.size() != 2) return invalid_model("regions are rows of four numbers").expected("rank 2").found(to_string(d));
   if (!l.has(2)) {
     if (pictures != 1)
       return unsupported("it is not stated how many regions each of several pictures has").hint("pass boxes_num");

@@ -144,6 +144,19 @@ TEST(PaddleImport, EveryUnknownOperatorIsReported) {
   EXPECT_TRUE(holds(missing, "tensor 'value 7' is read but nothing produces it")) << missing;
 }
 
+TEST(PaddleImport, RegionsAreAMatrix) {
+  const auto align = [](const std::string& dims) {
+    return error_of(import_text(
+        pir(operation("1.full", "", 3,
+                      R"({"AT":{"#":"1.a_intarray","D":)" + dims + R"(},"N":"shape"},{"AT":{"#":"0.a_f64","D":1},"N":"value"})") +
+                "," + operation("1.roi_align", R"({"%":1},{"%":3},{"%":0})", 9),
+            "[1,2,4,4]")));
+  };
+  EXPECT_EQ(align("[3,4]"), "no error");
+  for (const char* dims : {"[]", "[4]", "[1,3,4]"})
+    EXPECT_TRUE(holds(align(dims), "regions are rows of four numbers; expected rank 2, found")) << align(dims);
+}
+
 // A condition on x with these regions; `block` is one region.
 std::string branch_with(const std::string& regions) {
   std::string branch = operation("1.if", R"({"%":1})", 9);
