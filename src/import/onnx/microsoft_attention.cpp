@@ -108,7 +108,8 @@ Result<Layer::Outputs> attention_of(Layer& l, TensorId x, TensorId weight, Tenso
   if (dims.size() != 3 || columns.size() != 2)
     return invalid_model("attention needs sequences of vectors").found(ir::to_string(dims));
   std::vector<int64_t> sizes = l.take_ints("qkv_hidden_sizes").value_or(std::vector<int64_t>(3, columns[1] / 3));
-  if (sizes.size() != 3 || sizes[0] < 1 || sizes[1] < 1 || sizes[2] < 1 || sizes[0] + sizes[1] + sizes[2] != columns[1])
+  const auto fits = [&](int64_t size) { return size >= 1 && size <= columns[1]; };
+  if (sizes.size() != 3 || !std::ranges::all_of(sizes, fits) || sizes[0] + sizes[1] + sizes[2] != columns[1])
     return invalid_model("the columns do not divide into queries, keys and values").found(ir::to_string(columns));
   TensorId projected = l.matmul(x, weight);
   if (!bias.is_none()) projected = l.add(projected, bias);
@@ -294,6 +295,8 @@ Result<TensorId> extended(Layer& l, TensorId past, TensorId fresh, TensorId firs
   if (past.is_none()) return fresh;
   ORKNN_TRY_ASSIGN(const Dims kept, l.need_dims(past, "to read the cache"));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(fresh, "to extend the cache"));
+  if (kept.size() != 4 || dims.size() != 4)
+    return invalid_model("the cache has the wrong rank").expected("4").found(ir::to_string(kept.size() != 4 ? kept : dims));
   const TensorId whole = l.concat({past, fresh}, 2);
   if (total == kept[2] + dims[2]) return whole;
   const TensorId keys = positions(l, total);

@@ -238,6 +238,23 @@ TEST(OnnxMicrosoft, FusedOps) {
             (Values{0, 10}));
 }
 
+TEST(OnnxMicrosoft, ACacheOfAnotherRankIsRefused) {
+  const Message attention = node("GroupQueryAttention", {"x", "x", "x", "keys", "values", "last", "total"}, {"out"},
+                                 {attribute_int("num_heads", 1), attribute_int("kv_num_heads", 1)}, "", "com.microsoft");
+  const auto refusal = [&](std::vector<std::string> keys, std::vector<std::string> values) {
+    return error_of(model(graph({.nodes = {attention},
+                                 .initializers = {},
+                                 .inputs = {value_info("x", kFloat, {"1", "1", "4"}), value_info("keys", kFloat, keys),
+                                            value_info("values", kFloat, values), value_info("last", kInt64, {"1"}),
+                                            value_info("total", kInt64, {"1"})},
+                                 .outputs = {value_info_without_shape("out", kFloat)}}),
+                          17));
+  };
+  const std::vector<std::string> cache{"1", "1", "2", "4"}, flat{"1", "8"};
+  EXPECT_TRUE(contains(refusal(flat, cache), "the cache has the wrong rank; expected 4, found [1,8]")) << refusal(flat, cache);
+  EXPECT_TRUE(contains(refusal(cache, flat), "the cache has the wrong rank; expected 4, found [1,8]")) << refusal(cache, flat);
+}
+
 TEST(OnnxMicrosoft, QuantizedProductsMeansAndChoices) {
   constexpr int kInt8 = 3, kInt32 = 6;
   const auto bytes = [](const std::vector<int32_t>& values) {
