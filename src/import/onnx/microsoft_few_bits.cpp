@@ -153,8 +153,8 @@ Result<TensorId> gather_few_bits(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t quantized, normalize_axis(l.take_int("quantize_axis").value_or(1), rank));
   if (gathered == quantized) return unsupported("picking along the axis of the blocks is not supported");
   if (block < 1) return invalid_model("illegal block_size").found(std::to_string(block));
-  const bool is_packed = l.dtype(0) == DType::UInt8 && bits < 8;
-  if (is_packed && bits != 2 && bits != 4)
+  const bool holds_bytes = l.dtype(0) == DType::UInt8, is_packed = holds_bytes && bits < 8;
+  if (holds_bytes && bits != 2 && bits != 4 && bits != 8)
     return unsupported("weights of " + std::to_string(bits) + " bits are not supported").expected("2, 4 or 8");
   const auto numbers = [&](size_t i, std::string_view role) -> Result<TensorId> {
     if (!is_packed) return l.input(i);
@@ -175,7 +175,7 @@ Result<TensorId> gather_few_bits(Layer& l) {
     ORKNN_TRY_ASSIGN(const Dims of_scales, l.need_dims(l.input(2), "to cut the zero points"));
     zero_points = l.slice(zero_points, rank - 1, 0, of_scales.back());  // the last byte of a row may be half full
     inputs.push_back(rows_of(zero_points));
-  } else if (l.dtype(0) == DType::UInt8) {
+  } else if (holds_bytes) {
     const TensorData middle = convert(TensorData::scalar<int64_t>(int64_t{1} << (bits - 1)).view(), DType::UInt8);
     inputs.push_back(l.emit("Expand", {l.add_constant("middle", middle), l.unary("Shape", scales)}));
   }

@@ -255,6 +255,20 @@ TEST(OnnxMicrosoft, ACacheOfAnotherRankIsRefused) {
   EXPECT_TRUE(contains(refusal(cache, flat), "the cache has the wrong rank; expected 4, found [1,8]")) << refusal(cache, flat);
 }
 
+TEST(OnnxMicrosoft, NumbersOfUnknownWidthAreRefused) {
+  for (const int64_t bits : {int64_t{0}, int64_t{3}, int64_t{9}, int64_t{256}}) {
+    const Message gather =
+        node("GatherBlockQuantized", {"t", "i", "s"}, {"out"}, {attribute_int("bits", bits)}, "", "com.microsoft");
+    const std::string error =
+        error_of(model(graph({.nodes = {gather},
+                              .initializers = {raw_tensor("t", kUInt8, {1, 4}, "abcd"), float_tensor("s", {1, 1}, {1})},
+                              .inputs = {value_info("i", kInt64, {"1"})},
+                              .outputs = {value_info_without_shape("out", kFloat)}}),
+                       17));
+    EXPECT_TRUE(contains(error, "weights of " + std::to_string(bits) + " bits are not supported; expected 2, 4 or 8")) << error;
+  }
+}
+
 TEST(OnnxMicrosoft, QuantizedProductsMeansAndChoices) {
   constexpr int kInt8 = 3, kInt32 = 6;
   const auto bytes = [](const std::vector<int32_t>& values) {
