@@ -1,6 +1,8 @@
 """Models that Keras wrote (tests/data/keras/make.py), against what Keras computed."""
 
+import json
 import pathlib
+import zipfile
 
 import numpy as np
 import pytest
@@ -83,6 +85,31 @@ def test_unknown_layers_are_reported_at_once(changed, load):
 def test_what_cannot_be_read_is_refused(name, old, new, text, changed, load):
     code, error = load(changed(name, {old: new}))
     assert code == -1 and text in error
+
+
+def test_causal_attention_needs_sequences(tmp_path, load):
+    tensor = {"class_name": "__keras_tensor__", "config": {"shape": [None, 4], "dtype": "float32", "keras_history": ["x", 0, 0]}}
+    attend = {
+        "module": "keras.layers",
+        "class_name": "Attention",
+        "name": "a",
+        "config": {"name": "a", "score_mode": "dot", "use_scale": False},
+        "inbound_nodes": [{"args": [[tensor, tensor]], "kwargs": {"use_causal_mask": True}}],
+    }
+    x = {
+        "module": "keras.layers",
+        "class_name": "InputLayer",
+        "name": "x",
+        "config": {"batch_shape": [None, 4], "dtype": "float32", "name": "x"},
+        "inbound_nodes": [],
+    }
+    model = {"name": "m", "layers": [x, attend], "input_layers": [["x", 0, 0]], "output_layers": [["a", 0, 0]]}
+    with zipfile.ZipFile(MODELS / "attention.keras") as whole, zipfile.ZipFile(tmp_path / "m.keras", "w") as file:
+        for name in whole.namelist():
+            is_model = name == "config.json"
+            file.writestr(name, json.dumps({"class_name": "Functional", "config": model}) if is_model else whole.read(name))
+    code, error = load(tmp_path / "m.keras")
+    assert code == -1 and "(Attention): the layer needs sequences of vectors; found scores of rank 2" in error
 
 
 def test_masks_that_are_not_used_change_nothing(changed, load):
