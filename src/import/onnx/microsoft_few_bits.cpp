@@ -173,6 +173,8 @@ Result<TensorId> gather_few_bits(Layer& l) {
   if (l.has_input(3)) {
     ORKNN_TRY_ASSIGN(TensorId zero_points, numbers(3, "zero_points"));
     ORKNN_TRY_ASSIGN(const Dims of_scales, l.need_dims(l.input(2), "to cut the zero points"));
+    if (std::ssize(of_scales) != rank)
+      return invalid_model("the scales have the wrong rank").expected(std::to_string(rank)).found(ir::to_string(of_scales));
     zero_points = l.slice(zero_points, rank - 1, 0, of_scales.back());  // the last byte of a row may be half full
     inputs.push_back(rows_of(zero_points));
   } else if (holds_bytes) {

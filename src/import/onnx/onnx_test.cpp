@@ -269,6 +269,18 @@ TEST(OnnxMicrosoft, NumbersOfUnknownWidthAreRefused) {
   }
 }
 
+TEST(OnnxMicrosoft, ScalesOfAnotherRankAreRefused) {
+  const Message gather = node("GatherBlockQuantized", {"t", "i", "s", "z"}, {"out"}, {}, "", "com.microsoft");
+  const std::string error =
+      error_of(model(graph({.nodes = {gather},
+                            .initializers = {raw_tensor("t", kUInt8, {1, 4}, "abcd"), float_tensor("s", {}, {1}),
+                                             raw_tensor("z", kUInt8, {1, 1}, "8")},
+                            .inputs = {value_info("i", kInt64, {"1"})},
+                            .outputs = {value_info_without_shape("out", kFloat)}}),
+                     17));
+  EXPECT_TRUE(contains(error, "the scales have the wrong rank; expected 2, found []")) << error;
+}
+
 TEST(OnnxMicrosoft, QuantizedProductsMeansAndChoices) {
   constexpr int kInt8 = 3, kInt32 = 6;
   const auto bytes = [](const std::vector<int32_t>& values) {
