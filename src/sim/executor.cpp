@@ -21,6 +21,10 @@ using format::Buffer;
 using format::Program;
 using format::Task;
 
+// Where tensors without elements lie if nothing else does: kernels may hand a tensor's place to memcpy, which takes no null
+// pointer.
+alignas(64) std::byte no_elements[64];
+
 // Owned bytes, aligned; contents undefined.
 class AlignedBytes {
  public:
@@ -202,12 +206,12 @@ struct Executor::State {
   ThreadPool& own_pool;
   ThreadPool* pool;  // of the current run
   AlignedBytes arena, scratch;
-  std::byte* activations = nullptr;    // the arena or memory of the caller's
-  std::vector<Value> values;           // per tensor
-  std::vector<void*> places;           // per tensor: memory of the caller's for a result; nullptr = none
-  std::vector<void*> targets;          // the same per output
-  std::vector<const OpDef*> replaced;  // per task: the operator that computes it instead; empty = none is replaced
-  std::vector<uint32_t> left;          // readers still to come in this run
+  std::byte* activations = no_elements;  // the arena or memory of the caller's
+  std::vector<Value> values;             // per tensor
+  std::vector<void*> places;             // per tensor: memory of the caller's for a result; nullptr = none
+  std::vector<void*> targets;            // the same per output
+  std::vector<const OpDef*> replaced;    // per task: the operator that computes it instead; empty = none is replaced
+  std::vector<uint32_t> left;            // readers still to come in this run
   std::vector<AlignedBytes> converted_inputs, converted_outputs;  // of the current step, in the form its kernel wants
   AlignedBytes observed;                                          // rows of a tensor in blocks
   std::vector<TensorView> input_views;
@@ -464,7 +468,7 @@ Result<std::unique_ptr<Executor>> Executor::from_plan(std::shared_ptr<Plan> plan
   State& s = *executor->state_;
   const Program& program = *s.plan.program;
   if (program.arena_bytes && !s.arena.reserve(program.arena_bytes)) return out_of_memory("the activations", program.arena_bytes);
-  s.activations = s.arena.data();
+  if (program.arena_bytes) s.activations = s.arena.data();
   for (size_t i = 0; i < s.values.size(); ++i) {
     const TensorData* constant = program.graph.constant(TensorId{static_cast<int32_t>(i)});
     if (!constant) continue;
@@ -523,7 +527,7 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
       State::Value& v = s.values[index_of(t)];
       v.dtype = inputs[i].dtype;
       v.dims.assign(inputs[i].dims.begin(), inputs[i].dims.end());
-      v.data = const_cast<void*>(inputs[i].data);
+      v.data = inputs[i].data ? const_cast<void*>(inputs[i].data) : no_elements;
       v.ready = true;
       if (hooks.observe) hooks.observe(t, s.view(t));
     }

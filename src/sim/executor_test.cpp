@@ -65,6 +65,23 @@ TEST(Executor, RunsAPlannedChain) {
   EXPECT_EQ((*e)->output(0).as<float>()[1], 2);
 }
 
+TEST(Executor, TensorsWithoutElementsHaveAPlace) {
+  const Program p = program_of(R"(graph "g" (%x: float32[0,2]) -> (%c) {
+  %a: float32[0,2] = Dropout(%x)
+  %b: float32[0,2] = Dropout(%a)
+  %c: float32[0,2] = Dropout(%b)
+})");
+  auto e = Executor::create(p, ops::builtin_ops());
+  ASSERT_TRUE(e) << e.status().to_string();
+  const ir::Dims dims{0, 2};
+  const ir::TensorView in{DType::Float32, dims, nullptr};
+  size_t placed = 0;
+  RunHooks hooks;
+  hooks.observe = [&](ir::TensorId, const ir::TensorView& t) { placed += t.data != nullptr; };
+  ASSERT_TRUE((*e)->run(std::span(&in, 1), hooks));
+  EXPECT_EQ(placed, 4u);
+}
+
 TEST(Executor, HooksSeeEveryTask) {
   const Program p = program_of(kChain);
   auto e = Executor::create(p, ops::builtin_ops());
