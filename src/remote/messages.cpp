@@ -335,14 +335,20 @@ Result<Problem> Problem::decode(std::span<const std::byte> payload) {
   return whole(in, std::move(m), "Problem");
 }
 
-std::vector<uint64_t> place_tensors(std::span<const ir::TensorView> tensors, uint64_t begin, uint64_t& end) {
+std::vector<uint64_t> place_tensors(std::span<const uint64_t> bytes, uint64_t begin, uint64_t& end) {
   std::vector<uint64_t> offsets;
   end = begin;
-  for (const ir::TensorView& t : tensors) {
+  for (const uint64_t b : bytes) {
     offsets.push_back(format::aligned(end));
-    end = offsets.back() + t.bytes();
+    end = offsets.back() + b;
   }
   return offsets;
+}
+
+std::vector<uint64_t> place_tensors(std::span<const ir::TensorView> tensors, uint64_t begin, uint64_t& end) {
+  std::vector<uint64_t> bytes;
+  for (const ir::TensorView& t : tensors) bytes.push_back(t.bytes());
+  return place_tensors(bytes, begin, end);
 }
 
 }  // namespace orknn::remote

@@ -159,5 +159,6 @@ struct Problem {
 
 // Offsets, each a multiple of 64, for tensors one after the other from `begin`; `end` is where the last one ends.
 std::vector<uint64_t> place_tensors(std::span<const ir::TensorView> tensors, uint64_t begin, uint64_t& end);
+std::vector<uint64_t> place_tensors(std::span<const uint64_t> bytes, uint64_t begin, uint64_t& end);
 
 }  // namespace orknn::remote

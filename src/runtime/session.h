@@ -120,6 +120,10 @@ class Session {
   Status run_values(std::span<const ir::TensorView> inputs, const sim::RunHooks& hooks);
   // Result `index` of run_values(), whose size the program states, is computed to `to`; nullptr = into the session's own memory.
   void place_result(size_t index, void* to) { executor().place_output(index, to); }
+  // Whether run_values() does nothing with input `index`, or with the place of result `index`, but what sim::Executor says of
+  // these: then the memory may be somebody's who changes it meanwhile.
+  bool only_converts_input(size_t index) const { return !uses_registers() && executor().only_converts_input(index); }
+  bool only_converts_result(size_t index) const { return !uses_registers() && executor().only_converts_output(index); }
   void convert_result(size_t index, const ir::TensorView& value, DType dtype, void* to) const;
   ir::TensorData output(size_t index) const;
 

@@ -211,8 +211,9 @@ Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorVi
   const auto begin = Clock::now();
   ORKNN_ASSERT(lease->mask() != 0, "a client's run is no part of another run");
   Workspace& workspace = board_.workspaces_[static_cast<size_t>(std::countr_zero(lease->mask()))];
-  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorView> copies, workspace.lend_to(*session_, inputs, take_results != nullptr));
-  Status status = runtime::run_values_with_report(*session_, copies, {.level = runtime::environment_log_level(0)}, hooks);
+  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorView> taken,
+                   workspace.lend_to(*session_, inputs, take_results != nullptr, request.memory));
+  Status status = runtime::run_values_with_report(*session_, taken, {.level = runtime::environment_log_level(0)}, hooks);
   last_microseconds_ = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count());
   if (!status) count_stop();
   ++board_.runs_;

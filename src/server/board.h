@@ -34,6 +34,7 @@ struct RunRequest {
   uint32_t program = 0, core_mask = 0, priority = 0;
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
   std::function<bool()> stop = nullptr;  // true = the client is gone, its run ends before the next task
+  ClientMemory memory = {};
 };
 
 // What a client wants of the layers of a run.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <random>
 #include <thread>
 
@@ -147,10 +149,18 @@ TEST(Server, InputsStayWhatTheyAre) {
   }
 }
 
+// Convolutions: inputs are read and results written in the client's memory.
+format::Model maps_model() {
+  const std::string shape = "int8[1,20,40,50]", conv = ", %v) {multiplier = [20000], shift = [16], low = -128, high = 127}\n";
+  return tests::capi_model("graph \"g\" (%x: " + shape + ") -> (%y) {\n  %v: int8[20,20,1,1] = const splat -2\n  %a: " + shape +
+                           " = \"int:Conv\"(%x" + conv + "  %y: " + shape + " = \"int:Conv\"(%a" + conv + "}");
+}
+
 // Contexts of several models use the memory of a core one after the other.
 TEST(Server, ContextsThatShareMemoryDoNotMixResults) {
   Running running;
-  const std::vector<format::Model> models = {chain_model(3, 100000), sum_model(50000), chain_model(5, 20), sum_model(200000)};
+  const std::vector<format::Model> models = {chain_model(3, 100000), sum_model(50000), chain_model(5, 20), sum_model(200000),
+                                             maps_model()};
   std::vector<std::unique_ptr<runtime::Session>> sessions;
   for (const format::Model& model : models) {
     sessions.push_back(make_session(model, 7));
@@ -482,6 +492,66 @@ TEST(Server, InputsAreCopiedUpToTheSizeOfAMessage) {
   EXPECT_TRUE(session.receive(stream, out));
   const std::string_view text(reinterpret_cast<const char*>(out.data()), out.size());
   EXPECT_NE(text.find("larger than one message"), std::string_view::npos);
+}
+
+// A client that changes its inputs and results while they are in use gets numbers that are worth nothing; the others get theirs.
+TEST(Server, AClientThatChangesItsMemoryHarmsNobody) {
+  Running running;
+  const auto model = format::write_rknn_to_memory(maps_model());
+  ASSERT_TRUE(model);
+  const auto here = make_session(maps_model(), 1);
+  const std::vector<ir::TensorData> expected = results(*here);
+  auto there = make_session(maps_model(), 1);
+  ASSERT_TRUE(there->use_device(std::move(*running.connect())));
+  expect_same(results(*there), expected);
+
+  constexpr uint64_t kMemory = 1 << 17;
+  auto memory = SharedMemory::create(kMemory);
+  ASSERT_TRUE(memory);
+  std::atomic<bool> is_over{false};
+  std::thread changes([&] {
+    std::mt19937 random(1);
+    while (!is_over) memory->bytes()[random() % kMemory] = static_cast<std::byte>(random());
+  });
+  std::thread client([&] {
+    const Deadline until = Clock::now() + std::chrono::seconds(60);
+    auto socket = Socket::connect(running.server->addresses()[0], until);
+    ASSERT_TRUE(socket);
+    const ir::Dims dims{1, 20, 40, 50};
+    const ir::TensorView x{DType::Int8, dims, memory->bytes().data()};
+    FrameWriter writer;
+    std::vector<std::byte> stream;
+    writer.write(Type::Hello, Hello{kProtocolVersion, {}}.encode(), stream);
+    writer.write(Type::Login, Login{"test"}.encode(), stream);
+    writer.write(Type::Offer, Offer{blake2b(*model), model->size()}.encode(), stream);
+    writer.write(Type::Share, Share{kMemory}.encode(), stream);
+    ASSERT_TRUE(socket->send(stream, until, memory->fd()));
+    stream.clear();
+    // Results after the input, over it, and where they do not fit.
+    for (int i = 0; i < 60; ++i) {
+      const uint64_t place = std::array<uint64_t, 3>{40000, 64, kMemory - 64}[static_cast<size_t>(i % 3)];
+      writer.write(Type::Run, Run::encode({.result_offset = place}, {&x, 1}, {0}), stream);
+    }
+    ASSERT_TRUE(socket->send(stream, until));
+    FrameReader reader(1 << 20);
+    std::vector<std::byte> bytes(1 << 16);
+    for (int replies = 0; replies < 60;) {
+      const auto n = socket->receive(bytes, until);
+      ASSERT_TRUE(n && *n > 0);
+      for (std::span<const std::byte> rest(bytes.data(), *n); !rest.empty();) {
+        auto frame = reader.read(rest);
+        ASSERT_TRUE(frame) << frame.status().to_string();
+        if (!*frame) continue;
+        EXPECT_NE((*frame)->type, Type::Problem);
+        replies += (*frame)->type == Type::Result;
+      }
+    }
+  });
+  for (int round = 0; round < 30; ++round) expect_same(results(*there), expected);
+  client.join();
+  is_over = true;
+  changes.join();
+  expect_same(results(*there), expected);
 }
 
 // A client that sends many requests and takes no reply gets no more made for it.

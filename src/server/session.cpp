@@ -211,6 +211,7 @@ RunRequest Session::request_of(const Run& run) const {
   RunRequest request{run.program, run.core_mask, run.priority};
   if (run.timeout_ms) request.deadline = Clock::now() + std::chrono::milliseconds(run.timeout_ms);
   request.stop = connection_.is_gone;
+  request.memory = {shared_.bytes(), run.result_offset};
   return request;
 }
 
@@ -261,13 +262,14 @@ void Session::send_result(const Run& run) {
   std::vector<ir::TensorView> outputs;
   for (size_t i = 0; i < context_->outputs(); ++i) outputs.push_back(context_->output(i));
   const RunResult result{context_->last_microseconds()};
-  const std::span<std::byte> memory = shared_.bytes();
-  uint64_t end = 0;
-  std::vector<uint64_t> offsets;
-  if (run.result_offset < memory.size()) offsets = place_tensors(outputs, run.result_offset, end);
-  if (end > memory.size()) offsets.clear();  // they do not fit: into the message with them
-  for (size_t i = 0; i < offsets.size(); ++i)
-    if (outputs[i].bytes()) std::memcpy(memory.data() + offsets[i], outputs[i].data, outputs[i].bytes());
+  const ClientMemory memory{shared_.bytes(), run.result_offset};
+  std::vector<uint64_t> sizes;
+  for (const ir::TensorView& output : outputs) sizes.push_back(output.bytes());
+  const std::vector<uint64_t> offsets = memory.places(sizes);  // none: into the message with them
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    std::byte* place = memory.bytes.data() + offsets[i];
+    if (outputs[i].bytes() && outputs[i].data != place) std::memcpy(place, outputs[i].data, outputs[i].bytes());
+  }
   send(Type::Result, RunResult::encode(result, outputs, offsets));
 }
 

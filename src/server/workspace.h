@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,12 +14,22 @@
 
 namespace orknn::server {
 
+// Memory that a client shares, which it may change at any time, and where in it the results of a run begin.
+struct ClientMemory {
+  std::span<std::byte> bytes;
+  uint64_t results = 0;
+
+  // Places for results of these sizes one after the other; none where they do not fit.
+  std::vector<uint64_t> places(std::span<const uint64_t> sizes) const;
+};
+
 class Workspace {
  public:
   // Makes the session's next run use this memory, for its results, too, if `holds_results`. Returns the inputs as the run is to
-  // take them: copies, which are aligned and which do not change while kernels read them.
+  // take them: aligned, and copies wherever a kernel would read what the client may change meanwhile. Results that the run only
+  // converts are written to the client's memory.
   Result<std::vector<ir::TensorView>> lend_to(runtime::Session& session, std::span<const ir::TensorView> inputs,
-                                              bool holds_results);
+                                              bool holds_results, const ClientMemory& client);
 
  private:
   AlignedPtr<std::byte> bytes_;

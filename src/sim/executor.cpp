@@ -576,6 +576,30 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
 
 TensorView Executor::output(size_t i) const { return i < state_->results.size() ? state_->results[i] : TensorView{}; }
 
+bool Executor::is_replaced(size_t task) const { return !state_->replaced.empty() && state_->replaced[task]; }
+
+bool Executor::only_converts_input(size_t i) const {
+  const TensorId t = plan_->program->inputs[i].tensor;
+  if (std::ranges::any_of(plan_->program->outputs, [&](const format::Port& port) { return port.tensor == t; })) return false;
+  for (size_t task = 0; task < plan_->steps.size(); ++task) {
+    const Plan::Step& step = plan_->steps[task];
+    for (size_t k = 0; k < step.node->inputs.size(); ++k)
+      if (step.node->inputs[k] == t && (is_replaced(task) || step.input_form(k) == form(t))) return false;
+  }
+  return true;
+}
+
+bool Executor::only_converts_output(size_t i) const {
+  const TensorId t = plan_->program->outputs[i].tensor;
+  if (plan_->readers[index_of(t)] != 1) return false;  // the result itself
+  for (size_t task = 0; task < plan_->steps.size(); ++task) {
+    const Plan::Step& step = plan_->steps[task];
+    for (size_t k = 0; k < step.outputs.size(); ++k)
+      if (step.node->outputs[k] == t) return !is_replaced(task) && step.outputs[k].form != form(t);
+  }
+  return false;
+}
+
 std::string_view Executor::kernel_name(size_t task) const {
   const Kernel* kernel = plan_->steps[task].kernel;
   return kernel ? kernel->name : "reference";

@@ -65,6 +65,11 @@ class Executor {
   // nullptr = by the program's again. Its results may lie in the memory of operands that are not read later.
   void replace_operator(size_t task, const ir::OpDef* def);
 
+  // Whether all that a run does with input i is to bring it into the form that kernels want, or, with the place of result i, to
+  // write it out of that form. No value directs these copies, so somebody who changes the memory meanwhile changes values only.
+  bool only_converts_input(size_t i) const;
+  bool only_converts_output(size_t i) const;
+
   // Name of the kernel a task uses, "reference" where there is no faster one.
   std::string_view kernel_name(size_t task) const;
   // How a tensor lies in memory between the tasks of this executor. Inputs, outputs and constants of the program are rows.
@@ -77,6 +82,7 @@ class Executor {
   struct Plan;   // shared by duplicates
   struct State;  // memory of this context
   Executor();
+  bool is_replaced(size_t task) const;
   static Result<std::unique_ptr<Executor>> from_plan(std::shared_ptr<Plan> plan, ThreadPool& pool);
   std::shared_ptr<Plan> plan_;
   std::unique_ptr<State> state_;

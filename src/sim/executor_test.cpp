@@ -155,6 +155,34 @@ TEST(Executor, MapsInBlocksAreRowsOutside) {
   EXPECT_EQ(keep((*e)->output(1)), std::vector<int8_t>(600, -7));
 }
 
+// What memory of somebody else's may be used for: bytes that no kernel looks at before they are in another form.
+TEST(Executor, KnowsWhatItOnlyConverts) {
+  const std::string weights = "  %v: int8[20,20,1,1] = const splat -2\n", shape = "int8[1,20,5,6]";
+  const auto conv = [&](const std::string& to, const std::string& from) {
+    return "  %" + to + ": " + shape + " = \"int:Conv\"(%" + from +
+           ", %v) {multiplier = [20000], shift = [21], low = -128, high = 127}\n";
+  };
+  const auto plain = [&](const std::string& to, const std::string& from) {
+    return "  %" + to + ": int8[1,5,6,20] = Transpose(%" + from + ") {perm = [0,2,3,1]}\n";
+  };
+  const auto facts = [&](const std::string& outputs, const std::string& nodes, int replaced = -1) {
+    const Program p = program_of("graph \"g\" (%x: " + shape + ") -> (" + outputs + ") {\n" + weights + nodes + "}");
+    auto e = Executor::create(p, ops::builtin_ops());
+    EXPECT_TRUE(e) << e.status().to_string();
+    if (replaced >= 0) (*e)->replace_operator(static_cast<size_t>(replaced), ops::builtin_ops().find("int:Conv"));
+    return std::pair((*e)->only_converts_input(0), (*e)->only_converts_output(0));
+  };
+  const std::string both = conv("a", "x") + conv("y", "a");
+  EXPECT_EQ(facts("%y", both), std::pair(true, true));
+  EXPECT_EQ(facts("%y", both, 0), std::pair(false, true));
+  EXPECT_EQ(facts("%y", both, 1), std::pair(true, false));
+  EXPECT_EQ(facts("%y, %x", both), std::pair(false, true));
+  EXPECT_EQ(facts("%y, %y", both), std::pair(true, false));
+  EXPECT_EQ(facts("%y, %z", both + plain("z", "x")), std::pair(false, true));
+  EXPECT_EQ(facts("%y, %z", both + plain("z", "y")), std::pair(true, false));
+  EXPECT_EQ(facts("%y", plain("y", "x")), std::pair(false, false));
+}
+
 TEST(Executor, RefusesMemoryOutsideTheArena) {
   Program p = program_of(kChain);
   p.buffers[static_cast<size_t>(p.graph.find_tensor("b").index)].offset = 64 * 1000;
