@@ -16,6 +16,7 @@
 #include "mutation.h"
 #include "ops/eval.h"
 #include "sim/executor.h"
+#include "temporary_folder.h"
 
 namespace orknn::format {
 namespace {
@@ -98,7 +99,8 @@ TEST(RknnFile, PackedConstantsAreStoredAsTheirIntegers) {
 }
 
 TEST(RknnFile, ConstantsOfAMappedFileAreNotCopied) {
-  const std::string path = testing::TempDir() + "format_map.rknn";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("format_map.rknn");
   ASSERT_TRUE(write_rknn(sample_model(), path));
   auto file = MappedFile::open(path);
   ASSERT_TRUE(file);
@@ -108,12 +110,12 @@ TEST(RknnFile, ConstantsOfAMappedFileAreNotCopied) {
   const Program& p = loaded->programs[0];
   const auto* data = static_cast<const std::byte*>(p.graph.constant(p.graph.find_tensor("w"))->data());
   EXPECT_TRUE(data >= all.data() && data < all.data() + all.size());
-  std::filesystem::remove(path);
 }
 
 TEST(RknnFile, ReadsAModelInsideALargerFile) {
   const std::vector<std::byte> bytes = bytes_of(sample_model());
-  const std::string path = testing::TempDir() + "format_inside.bin";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("format_inside.bin");
   {
     std::ofstream out(path, std::ios::binary);
     out << "head";
@@ -123,7 +125,6 @@ TEST(RknnFile, ReadsAModelInsideALargerFile) {
   EXPECT_TRUE(read_rknn(path, 4, bytes.size()));
   EXPECT_FALSE(read_rknn(path, 4, 0)) << "bytes after the end";
   EXPECT_EQ(read_rknn(path, 1 << 20, 0).status().code(), Code::InvalidArgument);
-  std::filesystem::remove(path);
 }
 
 TEST(RknnFile, EveryFlippedBitIsRefused) {

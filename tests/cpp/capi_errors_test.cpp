@@ -5,6 +5,7 @@
 #include "capi_models.h"
 #include "refusals.h"
 #include "rknn_matmul_api.h"
+#include "temporary_folder.h"
 #include "test_paths.h"
 #include "toolkit/builder.h"
 
@@ -19,7 +20,8 @@ TEST(CApiErrors, Init) {
   const auto init = [&](uint32_t flags, rknn_init_extend* e, size_t bytes = 0) {
     return rknn_init(&made, const_cast<std::byte*>(model.data()), static_cast<uint32_t>(bytes ? bytes : model.size()), flags, e);
   };
-  const std::string path = testing::TempDir() + "capi_errors.rknn", broken = testing::TempDir() + "capi_errors.bin";
+  const TemporaryFolder folder;
+  const std::string path = folder.file("capi_errors.rknn"), broken = folder.file("capi_errors.bin");
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(model.data()), static_cast<std::streamsize>(model.size()));
   std::ofstream(broken) << "this is no model";
@@ -52,8 +54,6 @@ TEST(CApiErrors, Init) {
        {"destroy 0", RKNN_ERR_CTX_INVALID, [&] { return rknn_destroy(0); }},
        {"destroy unknown", RKNN_ERR_CTX_INVALID, [&] { return rknn_destroy(good + 1000); }}},
       [&] { EXPECT_EQ(made, 77u) << "no handle is written"; });
-  std::filesystem::remove(path);
-  std::filesystem::remove(broken);
 }
 
 TEST(CApiErrors, Calls) {

@@ -15,6 +15,7 @@
 #include "openrknn.h"
 #include "rknn_matmul_api.h"
 #include "sim/kernels/support/cpu.h"
+#include "temporary_folder.h"
 #include "test_paths.h"
 
 extern "C" int rknn_matmul_create_dyn_shape(rknn_matmul_ctx*, rknn_matmul_info*, int, rknn_matmul_shape[], rknn_matmul_io_attr[]);
@@ -382,7 +383,8 @@ TEST_F(CApiMatmul, RunRefusesUntilAllIsBound) {
 TEST_F(CApiMatmul, RunsAreInTheTrace) {
   create(info_of(RKNN_INT8_MM_INT8_TO_INT32));
   bind();
-  const std::string path = testing::TempDir() + "matmul_trace.json";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("matmul_trace.json");
   ASSERT_EQ(orknn_trace_start(path.c_str()), RKNN_SUCC);
   run();
   ASSERT_EQ(orknn_trace_stop(), RKNN_SUCC);
@@ -390,7 +392,6 @@ TEST_F(CApiMatmul, RunsAreInTheTrace) {
   const std::string text(std::istreambuf_iterator<char>(file), {});
   EXPECT_NE(text.find("\"matmul 4x64x64\""), std::string::npos) << text;
   EXPECT_NE(text.find("\"rknn_matmul_run\""), std::string::npos) << text;
-  std::remove(path.c_str());
 }
 
 TEST_F(CApiMatmul, DynamicShapesForgetWhatChanges) {

@@ -15,6 +15,7 @@
 #include "rknn_api.h"
 #include "rknn_custom_op.h"
 #include "runtime/session.h"
+#include "temporary_folder.h"
 #include "test_paths.h"
 #include "toolkit/builder.h"
 
@@ -277,14 +278,15 @@ TEST(CApiInit, Checks) {
 }
 
 TEST(CApiInit, FromAPathAndFromInsideAFile) {
-  const std::string path = testing::TempDir() + "capi_path.rknn";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("capi_path.rknn");
   ASSERT_TRUE(format::write_rknn(format::sample_model(), path));
   rknn_context context = 0;
   ASSERT_EQ(rknn_init(&context, const_cast<char*>(path.c_str()), 0, 0, nullptr), RKNN_SUCC) << orknn_last_error();
   EXPECT_EQ(rknn_destroy(context), RKNN_SUCC);
   EXPECT_EQ(rknn_destroy(context), RKNN_ERR_CTX_INVALID);
   const std::vector<std::byte> bytes = sample_bytes();
-  const std::string larger = testing::TempDir() + "capi_larger.bin";
+  const std::string larger = folder.file("capi_larger.bin");
   std::ofstream(larger, std::ios::binary)
       .write("head", 4)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()))
@@ -299,13 +301,11 @@ TEST(CApiInit, FromAPathAndFromInsideAFile) {
       << "the file itself is no model";
   extend.real_model_size += 8;
   EXPECT_NE(rknn_init(&context, const_cast<char*>(larger.c_str()), 0, 0, &extend), RKNN_SUCC);
-  std::filesystem::remove(larger);
   extend = {};
   extend.real_model_offset = -1;
   EXPECT_EQ(rknn_init(&context, const_cast<char*>(path.c_str()), 0, 0, &extend), RKNN_ERR_PARAM_INVALID);
   extend.real_model_offset = 1 << 30;
   EXPECT_EQ(rknn_init(&context, const_cast<char*>(path.c_str()), 0, 0, &extend), RKNN_ERR_PARAM_INVALID);
-  std::filesystem::remove(path);
 }
 
 TEST(CApiInit, DryContextsAnswerQueriesOnly) {
@@ -413,7 +413,8 @@ TEST(CApiOwn, ThreadCount) {
 
 // The C99 program in tests/capi, linked with librknnrt.so, against a session in this process: same bytes.
 TEST(CProgram, GivesTheSameValuesAsASession) {
-  const std::string path = testing::TempDir() + "capi_program.rknn";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("capi_program.rknn");
   ASSERT_TRUE(format::write_rknn(format::sample_model(), path));
   FILE* pipe = popen((std::string(tests::kBuildFolder) + "/capi_basic " + path + " 100 2>&1").c_str(), "r");
   ASSERT_NE(pipe, nullptr);
@@ -437,7 +438,6 @@ TEST(CProgram, GivesTheSameValuesAsASession) {
     }
     EXPECT_NE(text.find(line + "\n"), std::string::npos) << line << "\n" << text;
   }
-  std::filesystem::remove(path);
 }
 // The bundled classifier for two sizes of pictures.
 std::vector<std::byte> model_of_two_sizes() {
