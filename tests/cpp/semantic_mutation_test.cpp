@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -37,6 +38,25 @@ void name_the_mutation(int signal) {
   ::signal(signal, SIG_DFL);
   raise(signal);
 }
+
+// Names the mutation that ends the process while it lives; then the handlers are as they were.
+class Witness {
+ public:
+  Witness() {
+    struct sigaction action {};
+    action.sa_handler = name_the_mutation;
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~Witness() {
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  Witness(const Witness&) = delete;
+  Witness& operator=(const Witness&) = delete;
+
+ private:
+  static constexpr std::array kSignals = {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL};
+  std::array<struct sigaction, kSignals.size()> before_;
+};
 
 struct Subject {
   const OpCase* origin = nullptr;
@@ -337,7 +357,7 @@ TEST(SemanticMutation, no_change_of_meaning_does_harm) {
     ASSERT_TRUE(found) << found.status().to_string();
     for (OpCase& c : *found) cases.push_back(std::move(c));
   }
-  for (int s : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) signal(s, name_the_mutation);
+  const Witness witness;
   size_t tried = 0, reached[3] = {};
   const int first = first_mutation();
   for (int k = first; k < first + mutation_count(20000); ++k) {
@@ -354,7 +374,6 @@ TEST(SemanticMutation, no_change_of_meaning_does_harm) {
     ++reached[static_cast<size_t>(try_out(std::move(subject), problem))];
     EXPECT_NE(problem.code(), Code::Internal) << g_current << problem.to_string();
   }
-  for (int s : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) signal(s, SIG_DFL);
   printf("%zu mutations: %zu refused, %zu ran, %zu of these in integers too\n", tried, reached[0], reached[1] + reached[2],
          reached[2]);
   if (first == 0) {
