@@ -78,9 +78,10 @@ def test_unknown_layers_are_reported_at_once(changed, load):
         ("classifier.h5", b"model_config", b"model_confug", "holds no description of a model"),
         ("classifier.h5", b'"class_name": "Flatten"', b'"class_name": "Lambda" ', "is Python code, which cannot be read"),
         ("classifier.h5", b'"class_name": "Dropout"', b'"class_name": "Hashing"', "works on texts or tables"),
+        ("calls.h5", b'"block", 2, 0', b'"block", 0, 0', "a tensor of the model is missing; found block, call 0"),
         ("branches.h5", b'"class_name": "Add"', b'"class_name": "ELU"', "more than one tensor is given to the layer"),
     ],
-    ids=["function", "axis", "weights_alone", "python", "texts", "inputs"],
+    ids=["function", "axis", "weights_alone", "python", "texts", "call", "inputs"],
 )
 def test_what_cannot_be_read_is_refused(name, old, new, text, changed, load):
     code, error = load(changed(name, {old: new}))
@@ -110,6 +111,20 @@ def test_causal_attention_needs_sequences(tmp_path, load):
             file.writestr(name, json.dumps({"class_name": "Functional", "config": model}) if is_model else whole.read(name))
     code, error = load(tmp_path / "m.keras")
     assert code == -1 and "(Attention): the layer needs sequences of vectors; found scores of rank 2" in error
+
+
+def test_inner_models_need_tensors(tmp_path, load):
+    with zipfile.ZipFile(MODELS / "last_model.keras") as whole, zipfile.ZipFile(tmp_path / "m.keras", "w") as file:
+        for name in whole.namelist():
+            content = whole.read(name)
+            if name == "config.json":
+                model = json.loads(content)
+                inner = next(layer for layer in model["config"]["layers"] if layer["name"] == "middle")
+                inner["inbound_nodes"][0]["args"] = []
+                content = json.dumps(model)
+            file.writestr(name, content)
+    code, error = load(tmp_path / "m.keras")
+    assert code == -1 and "'middle' (Functional): a model in the model gets no tensors" in error
 
 
 def test_masks_that_are_not_used_change_nothing(changed, load):

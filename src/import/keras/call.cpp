@@ -63,7 +63,10 @@ Json modern(const Json& value) {
   }
   if (value.kind == Json::Kind::Map && value["class_name"].is_null()) {
     const bool is_range = std::ranges::any_of(value.entries, [](const auto& e) { return e.first == "start"; });
-    return is_range ? map_of({{"class_name", text_of("__slice__")}, {"config", value}}) : value;
+    if (is_range) return map_of({{"class_name", text_of("__slice__")}, {"config", value}});
+    Json map = value;
+    for (auto& [key, item] : map.entries) item = modern(item);
+    return map;
   }
   if (value.kind == Json::Kind::Text && value.text == "CONSTANT") return text_of("constant");  // the mode of tf.pad
   Json list = value;
@@ -80,8 +83,15 @@ void add_references(const Json& value, int depth, std::vector<const Json*>& to) 
   }
   if (is_reference(value)) return to.push_back(&value);
   for (const Json& item : value.items) add_references(item, depth + 1, to);
+  if (!value["class_name"].is_null()) return;
+  std::vector<const std::pair<std::string, Json>*> keyed;
+  for (const auto& entry : value.entries) keyed.push_back(&entry);
+  std::ranges::sort(keyed, {}, [](const auto* entry) { return entry->first; });
+  for (const auto* entry : keyed) add_references(entry->second, depth + 1, to);
 }
 }  // namespace
+
+bool is_modern_call(const Json& stated) { return !stated["args"].is_null(); }
 
 bool is_constant(const Json& value) {
   const std::string kind = value["class_name"].string();
@@ -100,7 +110,8 @@ std::vector<const Json*> references_in(const Json& argument) {
 }
 
 Json call_of(const Json& layer, const Json& stated) {
-  if (stated.kind != Json::Kind::List) return stated;
+  if (is_modern_call(stated)) return stated;
+  if (stated.kind == Json::Kind::Map) return map_of({{"args", list_of({modern(stated)})}, {"kwargs", map_of({})}});
   const std::vector<Json> tensors = is_reference(stated) ? std::vector{stated} : stated.items;
   std::vector<Json> places;
   for (const Json& tensor : tensors) places.push_back(modern(tensor));
@@ -118,7 +129,7 @@ bool is_function(const Json& layer) {
   if (!module.empty()) return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
   // Keras 3 leaves the module out of .h5 files; most layers say there whether they are trained.
   const std::vector<Json>& calls = layer["inbound_nodes"].items;
-  return !calls.empty() && calls[0].kind == Json::Kind::Map && layer["config"]["trainable"].is_null() && !is_model(layer);
+  return !calls.empty() && is_modern_call(calls[0]) && layer["config"]["trainable"].is_null() && !is_model(layer);
 }
 
 std::string kind_of(const Json& layer) {

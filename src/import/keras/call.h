@@ -9,9 +9,12 @@ namespace orknn::importer::keras {
 bool is_reference(const Json& value);
 // A tensor that is stored with its values.
 bool is_constant(const Json& value);
-// The tensors that an argument holds at any depth, in their order: references and constants; limited in depth.
+// The tensors that an argument holds at any depth, in their order, those with keys in the order of these: references and
+// constants; limited in depth.
 std::vector<const Json*> references_in(const Json& argument);
-// A call as Keras 3 states it, "args" and "kwargs": the lists of Keras 2 are brought into this form.
+// Whether a call is described as Keras 3 does it, by "args" and "kwargs".
+bool is_modern_call(const Json& stated);
+// A call in this form: the list of tensors of Keras 2, or its map of them, is brought into it.
 Json call_of(const Json& layer, const Json& stated);
 // Whether a description is that of a function, not of the layer of the same name.
 bool is_function(const Json& layer);

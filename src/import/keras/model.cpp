@@ -21,17 +21,11 @@ Reference reference_of(const Json& value) {
   const auto number = [&](size_t i) { return static_cast<size_t>(std::max<int64_t>(value.items[i].integer(0), 0)); };
   return {value.items[0].text, number(1), number(2)};
 }
-// The inputs or outputs of a model. Those that have keys come in the order of these.
+// The inputs or outputs of a model.
 std::vector<Reference> ports_of(const Json& value) {
   std::vector<Reference> list;
   for (const Json* found : references_in(value))
     if (is_reference(*found)) list.push_back(reference_of(*found));
-  std::vector<const std::pair<std::string, Json>*> keyed;
-  for (const auto& entry : value.entries) keyed.push_back(&entry);
-  std::ranges::sort(keyed, {}, [](const auto* entry) { return entry->first; });
-  for (const auto* entry : keyed)
-    for (const Json* found : references_in(entry->second))
-      if (is_reference(*found)) list.push_back(reference_of(*found));
   return list;
 }
 
@@ -51,6 +45,11 @@ std::vector<Operand> operands_of(const Json& arguments) {
   return list;
 }
 
+// Whether a model states how its layers are connected; otherwise they are a sequence.
+bool is_connected(const Json& model) {
+  return !model["config"]["input_layers"].is_null() || !model["config"]["output_layers"].is_null();
+}
+
 bool is_input(const Json& layer) { return layer["class_name"].string() == "InputLayer"; }
 
 DType dtype_of(const Json& stated) {
@@ -67,8 +66,7 @@ class Flattener {
                                          int depth) {
     if (depth > kMaxNestedModels) return unsupported("models are nested too deeply");
     if (layers_of(model).empty()) return invalid_model("the model has no layers");
-    const bool is_connected = !model["config"]["input_layers"].is_null() || !model["config"]["output_layers"].is_null();
-    return is_connected ? connected(model, prefix, inputs, depth) : sequence(model, prefix, inputs, depth);
+    return is_connected(model) ? connected(model, prefix, inputs, depth) : sequence(model, prefix, inputs, depth);
   }
 
  private:
@@ -105,6 +103,7 @@ class Flattener {
                     Json arguments = {}) {
     const std::string path = prefix + name_of(layer);
     if (is_model(layer)) {
+      if (inputs.empty()) return invalid_model("a model in the model gets no tensors").node(path, layer["class_name"].string());
       ORKNN_TRY_ASSIGN(std::vector<std::string> outputs, model(layer, path + "/", inputs, depth + 1));
       return Made{std::move(outputs), std::nullopt};
     }
@@ -169,8 +168,11 @@ class Flattener {
     ORKNN_TRY(waiting_calls(model, prefix, depth, calls));
     std::vector<std::string> outputs;
     for (const Reference& end : ends) {
-      const auto made = calls.find({end.layer, end.call});
-      if (made == calls.end()) return invalid_model("a tensor of the model is missing").found(end.layer);
+      const auto layer = layers.find(end.layer);
+      const size_t uncounted = layer == layers.end() ? 0 : calls_before_output(*layer->second);
+      const auto made = end.call < uncounted ? calls.end() : calls.find({end.layer, end.call - uncounted});
+      if (made == calls.end())
+        return invalid_model("a tensor of the model is missing").found(end.layer + ", call " + std::to_string(end.call));
       ORKNN_TRY_ASSIGN(std::string name, result(made->second, end.output));
       outputs.push_back(std::move(name));
     }
@@ -180,6 +182,8 @@ class Flattener {
 
   // Keras 2 counts the making of a model that has an input of its own as its first call, which is not stored.
   size_t first_call(const Json& layer) const { return generation_ == 2 && is_model(layer) && is_input(layers_of(layer)[0]); }
+  // Keras 3 does the same for connected models, but only where it states outputs, not in the arguments of calls.
+  size_t calls_before_output(const Json& layer) const { return generation_ >= 3 && is_model(layer) && is_connected(layer); }
 
   Status waiting_calls(const Json& model, const std::string& prefix, int depth, Calls& calls) {
     struct Waiting {
@@ -195,7 +199,7 @@ class Flattener {
       for (const Json& stated : layer["inbound_nodes"].items) {
         Waiting w{&layer, {name, number++}, call_of(layer, stated), {}};
         // The description outlives this, which constants rely on; only Keras 3 has them, whose calls are as stated.
-        w.inputs = operands_of(stated.kind == Json::Kind::Map ? stated : w.arguments);
+        w.inputs = operands_of(is_modern_call(stated) ? stated : w.arguments);
         if (!calls.contains(w.key)) waiting.push_back(std::move(w));
       }
     }

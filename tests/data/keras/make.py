@@ -9,6 +9,7 @@ import numpy as np
 
 OLD = sys.argv[2:3] == ["old"]
 if OLD:
+    import tensorflow as tf
     import tf_keras as keras
 else:
     import keras
@@ -187,8 +188,6 @@ def signals():
 
 def functions():
     """Functions of TensorFlow between layers of Keras 2."""
-    import tensorflow as tf
-
     i = picture(4, 6, 3)
     x = tf.nn.relu(i * 2.0 - 1.0) / (1.5 + tf.abs(i))
     centred = i - tf.reduce_mean(i, axis=[1, 2], keepdims=True)
@@ -304,6 +303,44 @@ def keyed():
     return keras.Model(i, {"second": shared(i * 2.0), "first": shared(i)})
 
 
+def small_model(name):
+    i = keras.Input((4,))
+    return keras.Model(i, layers.Dense(4, activation="tanh")(i), name=name)
+
+
+def calls():
+    """Models and layers that are called several times, and whose calls are outputs."""
+    i = keras.Input((4,), name="line")
+    block, innermost, dense = small_model("block"), small_model("innermost"), layers.Dense(4)
+    tail = keras.Sequential([keras.Input((4,)), layers.Dense(4)], name="tail")
+    j = keras.Input((4,))
+    first = innermost(j)
+    deep = keras.Model(j, [innermost(dense(first)), first], name="deep")
+    block(j)  # a call outside of the model
+    p = block(i)
+    q = block(layers.Dense(4)(p))
+    s = tail(p)
+    deep_s, again = deep(s), layers.Dense(4)
+    a = again(i)
+    outputs = [q, p, layers.ReLU()(block(q)), s, tail(s), *deep(deep_s[1]), *deep_s, again(a), a]
+    return keras.Model(i, outputs)
+
+
+def last_model():
+    """A model in a model in a model, each the last layer."""
+    i, j = keras.Input((4,), name="line"), keras.Input((4,))
+    return keras.Model(i, keras.Model(j, small_model("innermost")(j), name="middle")(i))
+
+
+def trees():
+    """Inputs and outputs in lists and maps."""
+    i = {name: keras.Input((4,), name=name) for name in ("b", "a")}
+    inner = keras.Model(i, [layers.Dense(3)(i["b"]), {"z": layers.Dense(4)(i["a"]), "y": i["a"] - i["b"]}], name="inner")
+    line = keras.Input((4,), name="line")
+    one, more = inner({"a": line, "b": line * 2.0})
+    return keras.Model(line, {"second": [one, more["z"]], "first": inner({"b": more["y"], "a": line})})
+
+
 def spread_statistics(model):
     """Moving statistics and factors of their own: those of a new layer change nothing."""
     random = np.random.default_rng(3)
@@ -313,7 +350,7 @@ def spread_statistics(model):
 
 
 models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames, normalizations, volumes, signals]
-models += [states, pictures_in_time, masks, rest]
+models += [states, pictures_in_time, masks, rest, calls, last_model, trees]
 models += [functions] if OLD else [scaled, operations, arrays, keyed]
 wanted = sys.argv[3:] if OLD else sys.argv[2:]  # names of models; none: all
 for make in (m for m in models if not wanted or m.__name__ in wanted):
@@ -330,7 +367,7 @@ for make in (m for m in models if not wanted or m.__name__ in wanted):
             values[:, [0, 2, 6]] = 0.5
         inputs.append(values)
     outputs = model(inputs if len(inputs) > 1 else inputs[0])
-    outputs = keras.tree.flatten(outputs) if not OLD else outputs if isinstance(outputs, (list, tuple)) else [outputs]
+    outputs = tf.nest.flatten(outputs) if OLD else keras.tree.flatten(outputs)
     model.save(FOLDER / f"{name}.h5")
     model.save(FOLDER / f"{name}.keras")
     arrays = {f"input_{i}": v for i, v in enumerate(inputs)}
