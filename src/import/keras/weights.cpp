@@ -15,10 +15,16 @@ Result<ir::TensorData> read_weight(const Hdf5& file, Hdf5::Object object) {
   return dataset.dtype == DType::Float32 ? value : ir::convert(value.view(), DType::Float32);
 }
 
-// "kernel:0" in "block/conv1/kernel:0" belongs to "conv1".
-std::string owner_of(std::string_view path) {
-  const std::string_view folder = path.substr(0, std::min(path.rfind('/'), path.size()));
-  return std::string(folder.substr(folder.rfind('/') + 1));
+using Paths = std::map<std::string, std::string, std::less<>>;  // of layers, by name
+
+// The innermost layer that a weight's name states: "lstm" for "block/lstm/lstm_cell/kernel:0". `otherwise` without one.
+std::string owner_of(std::string_view weight, const Paths& paths, const std::string& otherwise) {
+  for (size_t end = weight.rfind('/'); end != weight.npos; end = end == 0 ? weight.npos : weight.rfind('/', end - 1)) {
+    const std::string_view folder = weight.substr(0, end);
+    const auto layer = paths.find(folder.substr(folder.rfind('/') + 1));
+    if (layer != paths.end()) return layer->second;
+  }
+  return otherwise;
 }
 
 // Long lists of names are stored in several attributes, weight_names0, weight_names1, ...
@@ -41,7 +47,7 @@ const Json* inner_model(const Json& layer) {
 }
 
 // Names of the layers of a model at any depth, with their paths.
-void add_paths(const Json& model, const std::string& prefix, int depth, std::map<std::string, std::string, std::less<>>& paths) {
+void add_paths(const Json& model, const std::string& prefix, int depth, Paths& paths) {
   if (depth > kMaxModelDepth) return;
   for (const Json& layer : layers_of(model)) {
     const std::string path = prefix + name_of(layer);
@@ -144,19 +150,16 @@ Result<Weights> read_h5_weights(const Hdf5& file, const Json& model) {
   if (!group) return invalid_model("the file holds no weights").hint("save the whole model with model.save()");
   Weights weights;
   ORKNN_TRY_ASSIGN(const auto members, file.members(*group));
-  std::map<std::string, std::string, std::less<>> paths;
-  add_paths(model, "", 0, paths);
   for (const auto& [name, object] : members) {
     ORKNN_TRY_ASSIGN(const std::vector<std::string> names, weight_names(file, object));
-    const auto& layers = layers_of(model);
-    const bool nested =
-        std::any_of(layers.begin(), layers.end(), [&, n = &name](const Json& l) { return name_of(l) == *n && inner_model(l); });
+    Paths inside;  // names are those of layers of one model: another one may have them too
+    for (const Json& layer : layers_of(model))
+      if (const Json* inner = inner_model(layer); inner && name_of(layer) == name) add_paths(*inner, name + "/", 1, inside);
     for (const std::string& path : names) {
       ORKNN_TRY_ASSIGN(const auto found, file.find(object, path));
       if (!found) return invalid_model("a weight is missing").found(path);
       ORKNN_TRY_ASSIGN(ir::TensorData weight, read_weight(file, *found));
-      const auto inner = nested ? paths.find(owner_of(path)) : paths.end();
-      weights[inner == paths.end() ? name : inner->second].push_back(std::move(weight));
+      weights[owner_of(path, inside, name)].push_back(std::move(weight));
     }
   }
   return weights;

@@ -332,6 +332,18 @@ def last_model():
     return keras.Model(i, keras.Model(j, small_model("innermost")(j), name="middle")(i))
 
 
+def namesakes():
+    """Inner models whose layers have the same names, and layers with several weights inside."""
+
+    def inner(name):
+        i = keras.Input((4, 3))
+        x = layers.LSTM(3, return_sequences=True, name="steps")(layers.Dense(3, name="dense")(i))
+        return keras.Model(i, layers.MultiHeadAttention(1, 2, name="attention")(x, x), name=name)
+
+    i, j = keras.Input((4, 3), name="line"), keras.Input((4, 3))
+    return keras.Model(i, inner("b")(keras.Model(j, inner("inside")(j), name="a")(i)))
+
+
 def trees():
     """Inputs and outputs in lists and maps."""
     i = {name: keras.Input((4,), name=name) for name in ("b", "a")}
@@ -350,7 +362,7 @@ def spread_statistics(model):
 
 
 models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames, normalizations, volumes, signals]
-models += [states, pictures_in_time, masks, rest, calls, last_model, trees]
+models += [states, pictures_in_time, masks, rest, calls, last_model, namesakes, trees]
 models += [functions] if OLD else [scaled, operations, arrays, keyed]
 wanted = sys.argv[3:] if OLD else sys.argv[2:]  # names of models; none: all
 for make in (m for m in models if not wanted or m.__name__ in wanted):
