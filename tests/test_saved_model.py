@@ -12,7 +12,7 @@ NAMES = sorted(path.parent.name for path in MODELS.glob("*/saved_model.pb"))
 
 
 def test_there_are_models():
-    assert NAMES == ["module", "network", "without_variables"]
+    assert NAMES == ["module", "network", "objects", "without_variables"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,3 +61,23 @@ def test_damaged_variables_are_refused(tmp_path, capfd):
     shutil.rmtree(folder / "variables")
     done, text = load(folder, capfd)
     assert done == -1 and "not frozen" in text
+
+
+def test_damaged_objects_do_no_harm(tmp_path, capfd):
+    folder = tmp_path / "objects"
+    shutil.copytree(MODELS / "objects", folder)
+    graph, data = folder / "saved_model.pb", folder / "variables" / "variables.data-00000-of-00001"
+    random = np.random.default_rng(0)
+    for file in (graph, data):
+        whole = file.read_bytes()
+        first = whole.index(b"inbound_nodes")  # the objects begin before it
+        for _ in range(60):
+            changed = bytearray(whole)
+            changed[random.integers(first, len(whole))] = random.integers(256)
+            file.write_bytes(changed)
+            load(folder, capfd)
+        file.write_bytes(whole)
+    nameless = data.read_bytes().replace(b"VARIABLE_VALUE\x12", b"VARIABLE_VALUF\x12")
+    data.write_bytes(nameless)
+    done, text = load(folder, capfd)
+    assert done == -1 and "the files hold no value of the variable" in text

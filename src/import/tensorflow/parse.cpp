@@ -170,6 +170,23 @@ Result<AttributeValue> parse_attribute(Bytes value) {
   return a;
 }
 
+Result<AttributeValue> attribute_of(const NodeDef& node, std::string_view name) {
+  for (const AttributeDef& a : node.attributes)
+    if (a.name == name) return parse_attribute(a.value);
+  return AttributeValue{};
+}
+
+std::string_view node_of(std::string_view input) {
+  if (input.starts_with("^")) input.remove_prefix(1);
+  return input.substr(0, input.find(':'));
+}
+
+Result<std::string_view> called_function(const NodeDef& node) {
+  if (node.op != "StatefulPartitionedCall" && node.op != "PartitionedCall") return std::string_view();
+  ORKNN_TRY_ASSIGN(const AttributeValue function, attribute_of(node, "f"));
+  return function.text;
+}
+
 namespace {
 // Elements of a list: `add` appends those of each field with this number.
 template <class T, class Add>

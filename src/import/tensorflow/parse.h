@@ -63,6 +63,11 @@ bool looks_like_graph(Bytes file);
 bool looks_like_graph_text(std::string_view text);
 
 Result<AttributeValue> parse_attribute(Bytes value);
+Result<AttributeValue> attribute_of(const NodeDef& node, std::string_view name);
+// The node whose result an input is, "conv" of "conv:0", "conv:output:0" and "^conv".
+std::string_view node_of(std::string_view input);
+// The function that a node calls with its inputs; none for other nodes.
+Result<std::string_view> called_function(const NodeDef& node);
 Result<std::vector<int64_t>> parse_int_list(const AttributeValue& list);
 Result<std::vector<float>> parse_float_list(const AttributeValue& list);
 Result<std::vector<std::string_view>> parse_string_list(const AttributeValue& list);

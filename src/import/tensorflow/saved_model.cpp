@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "import/tensorflow/saved_objects.h"
 #include "import/tensorflow/variables.h"
 #include "import/wire/writer.h"
 
@@ -16,37 +17,12 @@ using wire::Writer;
 
 // --- signatures
 
-struct MapEntry {
-  std::string_view key;
-  Bytes value;
-};
-Result<MapEntry> map_entry(Bytes message) {
-  MapEntry entry;
-  Reader reader(message);
-  for (Field field; reader.next(field);) {
-    if (field.number == 1) field.get(entry.key);
-    if (field.number == 2) field.get(entry.value);
-  }
-  ORKNN_TRY(reader.status());
-  return entry;
-}
-
-// The messages in field `number`.
-Result<std::vector<Bytes>> messages_of(Bytes message, uint32_t number) {
-  std::vector<Bytes> found;
-  Reader reader(message);
-  for (Field field; reader.next(field);)
-    if (field.number == number && field.type == wire::WireType::Bytes) found.push_back(field.bytes);
-  ORKNN_TRY(reader.status());
-  return found;
-}
-
 // The tensors of a side of a signature, in the order of their names.
 Result<std::vector<std::string>> tensors_of(Bytes signature, uint32_t side) {
   std::map<std::string, std::string, std::less<>> by_name;
-  ORKNN_TRY_ASSIGN(const std::vector<Bytes> entries, messages_of(signature, side));
+  ORKNN_TRY_ASSIGN(const std::vector<Bytes> entries, wire::messages_of(signature, side));
   for (const Bytes entry : entries) {
-    ORKNN_TRY_ASSIGN(const MapEntry tensor, map_entry(entry));
+    ORKNN_TRY_ASSIGN(const wire::MapEntry tensor, wire::map_entry(entry));
     Reader reader(tensor.value);
     std::string_view name;
     for (Field field; reader.next(field);)
@@ -63,11 +39,6 @@ Result<std::vector<std::string>> tensors_of(Bytes signature, uint32_t side) {
 
 bool is_variable(const NodeDef& n) { return n.op == "VarHandleOp" || n.op == "VariableV2" || n.op == "Variable"; }
 
-std::string_view node_of(std::string_view input) {
-  if (input.starts_with("^")) input.remove_prefix(1);
-  return input.substr(0, input.find(':'));
-}
-
 using Nodes = std::unordered_map<std::string_view, const NodeDef*>;
 Nodes by_name(const std::vector<NodeDef>& nodes) {
   Nodes found;
@@ -75,18 +46,12 @@ Nodes by_name(const std::vector<NodeDef>& nodes) {
   return found;
 }
 
-Result<AttributeValue> attribute(const NodeDef& node, std::string_view name) {
-  for (const AttributeDef& a : node.attributes)
-    if (a.name == name) return parse_attribute(a.value);
-  return AttributeValue{};
-}
-
 // The texts of a constant node.
 Result<std::vector<std::string>> constant_texts(const NodeDef* node) {
   std::vector<std::string> texts;
   if (!node || node->op != "Const") return texts;
-  ORKNN_TRY_ASSIGN(const AttributeValue value, attribute(*node, "value"));
-  ORKNN_TRY_ASSIGN(const std::vector<Bytes> strings, messages_of(value.message, 8));
+  ORKNN_TRY_ASSIGN(const AttributeValue value, attribute_of(*node, "value"));
+  ORKNN_TRY_ASSIGN(const std::vector<Bytes> strings, wire::messages_of(value.message, 8));
   for (const Bytes text : strings) texts.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
   return texts;
 }
@@ -102,10 +67,9 @@ size_t output_of(std::string_view input) {
   return number;
 }
 
-// Names in the files by what is restored: an argument of the function or a variable of the graph that the nodes are in.
-using Restored = std::map<std::string, std::string, std::less<>>;
-Result<Restored> restored_by(const std::vector<NodeDef>& nodes) {
-  Restored restored;
+// By what is restored: an argument of the function or a variable of the graph that the nodes are in.
+Result<ValueNames> restored_by(const std::vector<NodeDef>& nodes) {
+  ValueNames restored;
   const Nodes known = by_name(nodes);
   const auto find = [&](std::string_view name) {
     const auto found = known.find(name);
@@ -127,16 +91,15 @@ Result<Restored> restored_by(const std::vector<NodeDef>& nodes) {
 }
 
 // The same for variables of the graph, whatever restores them.
-Result<Restored> restored_variables(const GraphDef& graph) {
-  ORKNN_TRY_ASSIGN(Restored restored, restored_by(graph.nodes));
+Result<ValueNames> restored_variables(const GraphDef& graph) {
+  ORKNN_TRY_ASSIGN(ValueNames restored, restored_by(graph.nodes));
   std::unordered_map<std::string_view, const FunctionDef*> functions;
   for (const FunctionDef& f : graph.functions) functions.emplace(f.name, &f);
   for (const NodeDef& call : graph.nodes) {
-    if (call.op != "StatefulPartitionedCall" && call.op != "PartitionedCall") continue;
-    ORKNN_TRY_ASSIGN(const AttributeValue body, attribute(call, "f"));
-    const auto function = functions.find(body.text);
+    ORKNN_TRY_ASSIGN(const std::string_view name, called_function(call));
+    const auto function = functions.find(name);
     if (function == functions.end()) continue;
-    ORKNN_TRY_ASSIGN(const Restored inside, restored_by(function->second->nodes));
+    ORKNN_TRY_ASSIGN(const ValueNames inside, restored_by(function->second->nodes));
     const auto& arguments = function->second->inputs;
     for (size_t i = 0; i < std::min(arguments.size(), call.inputs.size()); ++i)
       if (const auto found = inside.find(arguments[i].name); found != inside.end())
@@ -189,12 +152,12 @@ void read_values_directly(std::vector<NodeDef>& nodes) {
 }  // namespace
 
 Result<Signature> signature_of(Bytes saved_model) {
-  ORKNN_TRY_ASSIGN(const std::vector<Bytes> graphs, messages_of(saved_model, 2));
+  ORKNN_TRY_ASSIGN(const std::vector<Bytes> graphs, wire::messages_of(saved_model, 2));
   Signature chosen;
   if (graphs.empty()) return chosen;
-  ORKNN_TRY_ASSIGN(const std::vector<Bytes> signatures, messages_of(graphs.front(), 5));
+  ORKNN_TRY_ASSIGN(const std::vector<Bytes> signatures, wire::messages_of(graphs.front(), 5));
   for (const Bytes message : signatures) {
-    ORKNN_TRY_ASSIGN(const MapEntry entry, map_entry(message));
+    ORKNN_TRY_ASSIGN(const wire::MapEntry entry, wire::map_entry(message));
     Signature signature{.name = std::string(entry.key), .inputs = {}, .outputs = {}};
     ORKNN_TRY_ASSIGN(signature.inputs, tensors_of(entry.value, 1));
     ORKNN_TRY_ASSIGN(signature.outputs, tensors_of(entry.value, 2));
@@ -206,15 +169,19 @@ Result<Signature> signature_of(Bytes saved_model) {
 
 bool has_variables(const GraphDef& graph) { return std::any_of(graph.nodes.begin(), graph.nodes.end(), is_variable); }
 
-Status freeze(GraphDef& graph, const std::vector<std::string>& outputs, const std::string& prefix, OwnedMessages& owned) {
-  ORKNN_TRY_ASSIGN(const Restored restored, restored_variables(graph));
+Status freeze(GraphDef& graph, Bytes saved_model, const std::vector<std::string>& outputs, const std::string& prefix,
+              OwnedMessages& owned) {
   ORKNN_TRY_ASSIGN(const VariableBundle bundle, VariableBundle::open(prefix));
+  // Keras 3 restores other variables than those that the model reads; graphs of TensorFlow 1 have no objects.
+  ORKNN_TRY_ASSIGN(ValueNames names, names_by_objects(graph, saved_model, bundle.objects()));
+  ORKNN_TRY_ASSIGN(ValueNames restored, restored_variables(graph));
+  names.merge(restored);
   keep_needed(graph, outputs);
   Status problems;
   for (NodeDef& n : graph.nodes) {
     if (!is_variable(n)) continue;
-    const auto key = restored.find(n.name);
-    const BundleEntry* value = bundle.find(key == restored.end() ? n.name : std::string_view(key->second));
+    const auto key = names.find(n.name);
+    const BundleEntry* value = bundle.find(key == names.end() ? n.name : std::string_view(key->second));
     if (!value) {
       problems.also(invalid_model("the files hold no value of the variable").node(std::string(n.name), std::string(n.op)));
       continue;

@@ -24,7 +24,8 @@ struct OwnedMessages {
 
 bool has_variables(const GraphDef& graph);
 // Variables become constants, with the values of the files at `prefix` (variables/variables); only nodes that the outputs need
-// stay.
-Status freeze(GraphDef& graph, const std::vector<std::string>& outputs, const std::string& prefix, OwnedMessages& owned);
+// stay. `saved_model`: the file that the graph was read from.
+Status freeze(GraphDef& graph, Bytes saved_model, const std::vector<std::string>& outputs, const std::string& prefix,
+              OwnedMessages& owned);
 
 }  // namespace orknn::importer::tensorflow

@@ -24,18 +24,18 @@ bool sniff(std::span<const std::byte> bytes) {
 
 struct ReadGraph {
   GraphDef graph;
+  Bytes bytes;                         // of the file; a text encoded
   std::shared_ptr<const void> keeper;  // of what the graph points into
 };
 Result<ReadGraph> read_graph(const Source& source) {
-  Bytes bytes = source.bytes;
-  ReadGraph result{.graph = {}, .keeper = source.keeper};
-  if (may_be_text(bytes)) {
-    ORKNN_TRY_ASSIGN(auto encoded, encode_graph_text(as_text(bytes)));
+  ReadGraph result{.graph = {}, .bytes = source.bytes, .keeper = source.keeper};
+  if (may_be_text(source.bytes)) {
+    ORKNN_TRY_ASSIGN(auto encoded, encode_graph_text(as_text(source.bytes)));
     const auto owned = std::make_shared<const std::vector<std::byte>>(std::move(encoded));
-    bytes = *owned;
+    result.bytes = *owned;
     result.keeper = owned;
   }
-  ORKNN_TRY_ASSIGN(result.graph, parse_graph(bytes));
+  ORKNN_TRY_ASSIGN(result.graph, parse_graph(result.bytes));
   if (result.graph.nodes.empty()) return invalid_model("the file holds no graph").hint("is it a frozen TensorFlow graph?");
   return result;
 }
@@ -49,7 +49,7 @@ Result<bool> freeze_saved_model(const Source& source, ReadGraph& read, ImportOpt
   if (source.folder.empty() || !std::filesystem::exists(prefix.string() + ".index", problem)) return false;
   const bool follows_signature = options.outputs.empty();
   if (follows_signature) {
-    ORKNN_TRY_ASSIGN(const Signature signature, signature_of(source.bytes));
+    ORKNN_TRY_ASSIGN(const Signature signature, signature_of(read.bytes));
     options.outputs = signature.outputs;
   }
   if (!has_values) return follows_signature && !options.outputs.empty();
@@ -61,7 +61,7 @@ Result<bool> freeze_saved_model(const Source& source, ReadGraph& read, ImportOpt
   };
   const auto kept = std::make_shared<Kept>(Kept{read.keeper, {}});
   read.keeper = kept;
-  ORKNN_TRY(freeze(read.graph, options.outputs, prefix.string(), kept->values));
+  ORKNN_TRY(freeze(read.graph, read.bytes, options.outputs, prefix.string(), kept->values));
   return true;
 }
 

@@ -14,6 +14,7 @@ using wire::take_varint;
 
 constexpr size_t kFooterBytes = 48, kTrailerBytes = 5;  // a trailer is the kind of compression and a checksum
 constexpr uint64_t kMagic = 0xdb4775248b80fb57;
+constexpr std::string_view kObjects = "_CHECKPOINTABLE_OBJECT_GRAPH";
 constexpr int64_t kMostParts = 1 << 12;
 // Writers repeat a whole name in every 16th entry: names take at most about 16 times the bytes of the file.
 constexpr size_t kMostNameBytes = 64;  // per byte of the file
@@ -69,6 +70,16 @@ Status parse_entry_message(Bytes message, int64_t& type, Bytes& shape, int64_t& 
     if (field.number == 7) is_sliced = true;
   }
   return reader.status();
+}
+
+// One text: its length, a checksum of that, its bytes.
+Status take_text(Bytes stored, Bytes& text) {
+  constexpr size_t kChecksumBytes = 4;
+  uint64_t length = 0;
+  if (!take_varint(stored, length) || stored.size() < kChecksumBytes || length != stored.size() - kChecksumBytes)
+    return damaged();
+  text = stored.subspan(kChecksumBytes);
+  return {};
 }
 
 Result<int64_t> part_count(Bytes header) {
@@ -133,21 +144,23 @@ Status VariableBundle::add(std::string_view name, Bytes message) {
   int64_t part = 0, offset = 0, size = 0;
   bool is_sliced = false;
   ORKNN_TRY(parse_entry_message(message, entry.type, shape, part, offset, size, is_sliced));
-  // Strings and variables in slices are not weights of a network; a node that needs one reports it as missing.
-  if (is_sliced || to_dtype(entry.type) == DType::Undefined) return {};
-  ORKNN_TRY_ASSIGN(const auto dims, parse_shape(shape));
-  const auto known = dims ? ir::to_dims(*dims) : std::nullopt;
-  if (!known) return damaged().found("a variable without a shape");
-  entry.dims = *known;
+  // Other texts and variables in slices are not weights of a network; a node that needs one reports it as missing.
+  const bool is_objects = name == kObjects;
+  if (is_sliced || (to_dtype(entry.type) == DType::Undefined && !is_objects)) return {};
   if (part < 0 || static_cast<size_t>(part) >= files_.size()) return damaged().found("part " + std::to_string(part));
   const Bytes data = files_[static_cast<size_t>(part)]->bytes();
   if (offset < 0 || size < 0 || static_cast<uint64_t>(offset) > data.size() ||
       static_cast<uint64_t>(size) > data.size() - static_cast<uint64_t>(offset))
     return invalid_model("the file of variables is too short").found(std::to_string(data.size()) + " bytes");
+  entry.bytes = data.subspan(static_cast<size_t>(offset), static_cast<size_t>(size));
+  if (is_objects) return take_text(entry.bytes, objects_);
+  ORKNN_TRY_ASSIGN(const auto dims, parse_shape(shape));
+  const auto known = dims ? ir::to_dims(*dims) : std::nullopt;
+  if (!known) return damaged().found("a variable without a shape");
+  entry.dims = *known;
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(entry.dims));
   if (static_cast<uint64_t>(count) * dtype_bytes(to_dtype(entry.type)) != static_cast<uint64_t>(size))
     return damaged().found(std::to_string(size) + " bytes for " + ir::to_string(entry.dims));
-  entry.bytes = data.subspan(static_cast<size_t>(offset), static_cast<size_t>(size));
   entries_.emplace(name, std::move(entry));
   return {};
 }

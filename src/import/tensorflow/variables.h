@@ -27,12 +27,15 @@ class VariableBundle {
   static Result<VariableBundle> open(const std::string& prefix);
   // nullptr when there is none of that name.
   const BundleEntry* find(std::string_view name) const;
+  // The objects that have these values, as a message; empty in files of TensorFlow 1.
+  wire::Bytes objects() const { return objects_; }
 
  private:
   Status add(std::string_view name, wire::Bytes message);
 
   std::vector<std::shared_ptr<const MappedFile>> files_;  // the parts of the data
   std::map<std::string, BundleEntry, std::less<>> entries_;
+  wire::Bytes objects_;
 };
 
 // The entries of a sorted table, in order. Damaged and compressed tables are refused.

@@ -132,6 +132,26 @@ Status truncated_list() {
 }
 }  // namespace detail
 
+Result<std::vector<Bytes>> messages_of(Bytes message, uint32_t number) {
+  std::vector<Bytes> found;
+  Reader reader(message);
+  for (Field field; reader.next(field);)
+    if (field.number == number && field.type == WireType::Bytes) found.push_back(field.bytes);
+  ORKNN_TRY(reader.status());
+  return found;
+}
+
+Result<MapEntry> map_entry(Bytes message) {
+  MapEntry entry;
+  Reader reader(message);
+  for (Field field; reader.next(field);) {
+    if (field.number == 1) field.get(entry.key);
+    if (field.number == 2) field.get(entry.value);
+  }
+  ORKNN_TRY(reader.status());
+  return entry;
+}
+
 Status append(const Field& field, std::vector<int64_t>& values) {
   return for_each_varint(field, [&](uint64_t v) { values.push_back(static_cast<int64_t>(v)); });
 }

@@ -88,6 +88,16 @@ Status for_each_fixed(const Field& field, F&& f) {
   return {};
 }
 
+// The messages in field `number` of a message.
+Result<std::vector<Bytes>> messages_of(Bytes message, uint32_t number);
+
+// An entry of a map whose keys are texts and whose values are messages.
+struct MapEntry {
+  std::string_view key;
+  Bytes value;
+};
+Result<MapEntry> map_entry(Bytes message);
+
 Status append(const Field& field, std::vector<int64_t>& values);
 Status append(const Field& field, std::vector<float>& values);
 

@@ -37,6 +37,19 @@ def network():
     return keras.Model(i, keras.layers.Dense(3)(keras.layers.GlobalAveragePooling2D()(x)))
 
 
+def objects():
+    """What Keras 3 stores restores other variables than the model reads; several have one name."""
+    i = keras.Input((8, 8, 3), name="picture")
+    x = keras.layers.BatchNormalization(name="same")(keras.layers.Conv2D(4, 3, strides=2, activation="relu")(i))
+    j = keras.Input((3, 3, 4))
+    inner = keras.Model(j, keras.layers.Conv2D(4, 1, activation="tanh", name="same")(j), name="inner")
+    x = keras.layers.Flatten()(inner(inner(x)))
+    model = keras.Model(i, [keras.layers.Dense(3)(x), keras.layers.GRU(4)(keras.layers.Reshape((9, 4))(x))])
+    normalization = model.get_layer("same")
+    normalization.set_weights([random.uniform(0.5, 1.5, w.shape).astype("float32") for w in normalization.get_weights()])
+    return model
+
+
 def without_variables():
     i = keras.Input((8, 8, 3), name="picture")
     return keras.Model(i, keras.layers.Cropping2D(1)(keras.layers.MaxPooling2D()(keras.activations.relu(i))))
@@ -54,5 +67,6 @@ def store(name):
 tf.saved_model.save(Module(), str(FOLDER / "module"))
 network().export(str(FOLDER / "network"))
 without_variables().export(str(FOLDER / "without_variables"))
-for name in ("module", "network", "without_variables"):
+tf.saved_model.save(objects(), str(FOLDER / "objects"))
+for name in ("module", "network", "without_variables", "objects"):
     store(name)
