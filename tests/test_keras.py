@@ -78,10 +78,11 @@ def test_unknown_layers_are_reported_at_once(changed, load):
         ("classifier.h5", b"model_config", b"model_confug", "holds no description of a model"),
         ("classifier.h5", b'"class_name": "Flatten"', b'"class_name": "Lambda" ', "is Python code, which cannot be read"),
         ("classifier.h5", b'"class_name": "Dropout"', b'"class_name": "Hashing"', "works on texts or tables"),
+        ("statistics.h5", b"0.1, 0.5, 0.77", b"0.1, 0.5, 7.07", "a quantile needs a share, or a list of them; expected 0 to 1"),
         ("calls.h5", b'"block", 2, 0', b'"block", 0, 0', "a tensor of the model is missing; found block, call 0"),
         ("branches.h5", b'"class_name": "Add"', b'"class_name": "ELU"', "more than one tensor is given to the layer"),
     ],
-    ids=["function", "axis", "weights_alone", "python", "texts", "call", "inputs"],
+    ids=["function", "axis", "weights_alone", "python", "texts", "share", "call", "inputs"],
 )
 def test_what_cannot_be_read_is_refused(name, old, new, text, changed, load):
     code, error = load(changed(name, {old: new}))
@@ -125,6 +126,11 @@ def test_inner_models_need_tensors(tmp_path, load):
             file.writestr(name, content)
     code, error = load(tmp_path / "m.keras")
     assert code == -1 and "'middle' (Functional): a model in the model gets no tensors" in error
+
+
+def test_quantiles_that_keras_interpolates_otherwise_are_warned_of(load):
+    code, error = load(MODELS / "statistics.keras")
+    assert code == 0 and error.count("quantiles are interpolated linearly") == 1
 
 
 def test_masks_that_are_not_used_change_nothing(changed, load):

@@ -124,20 +124,40 @@ Result<TensorId> nonzero_count(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const auto axes, stated_axes(l, x));
   return l.reduce("ReduceSum", l.cast(l.cast(x, DType::Bool), DType::Int32), axes, false);
 }
-Result<TensorId> quantile_of(Layer& l, TensorId x, TensorId share, const std::string& method, bool is_one) {
-  const bool has_axis = !l.argument(SIZE_MAX, "axis").is_null();
-  if (l.argument(SIZE_MAX, "axis").kind == Json::Kind::List) return unsupported("quantiles along several axes are not supported");
-  if (!has_axis) x = l.reshape(x, {-1});
-  ORKNN_TRY_ASSIGN(const int64_t axis, stated_axis(l, x, 0));
-  ORKNN_TRY_ASSIGN(const TensorId found,
-                   quantiles(l, {.x = l.cast(x, DType::Float32), .share = share, .axis = axis, .interpolation = method}));
-  return is_one && !(keeps_axes(l) && has_axis) ? l.squeeze(found, {axis}) : found;
+Result<TensorId> quantile_of(Layer& l, TensorId x, TensorId share, const std::string& method) {
+  ORKNN_TRY_ASSIGN(const auto axes, stated_axes(l, x));
+  return quantiles(l, {.x = l.cast(x, DType::Float32),
+                       .share = share,
+                       .axes = axes,
+                       .keeps_axes = keeps_axes(l),
+                       .interpolation = method,
+                       .skips_nan = l.kind().starts_with("Nan")});
 }
-Result<TensorId> median(Layer& l, TensorId x) { return quantile_of(l, x, l.add_scalar("half", 0.5), "linear", true); }
+Result<TensorId> median(Layer& l, TensorId x) { return quantile_of(l, x, l.add_scalar("half", 0.5), "linear"); }
+// `Whole`: the number that stands for all elements.
+template <int Whole>
 Result<TensorId> quantile(Layer& l, TensorId x) {
-  const Json& share = l.argument(1, "q");
-  if (share.kind != Json::Kind::Scalar) return unsupported("a quantile needs one number for its share");
-  return quantile_of(l, x, l.add_scalar("share", share.number(0.5)), l.argument(SIZE_MAX, "method").string("linear"), true);
+  const std::vector<TensorId> given = l.tensors(1, "q");
+  const Json& stated = l.argument(1, "q");
+  TensorId share;
+  if (!given.empty()) {
+    if (given.size() != 1) return unsupported("the shares of quantiles are several tensors");
+    share = l.div(l.cast(given[0], DType::Float32), Whole);
+  } else {
+    std::vector<float> shares;
+    for (const Json& item : stated.items) shares.push_back(static_cast<float>(item.number(NAN) / Whole));
+    if (stated.kind == Json::Kind::Scalar) shares = {static_cast<float>(stated.number(NAN) / Whole)};
+    if (shares.empty() || !std::ranges::all_of(shares, [](float s) { return s >= 0 && s <= 1; }))
+      return invalid_model("a quantile needs a share, or a list of them").expected("0 to " + std::to_string(Whole));
+    const ir::Dims dims = stated.kind == Json::Kind::Scalar ? ir::Dims{} : ir::Dims{static_cast<int64_t>(shares.size())};
+    share = l.add_constant("shares", TensorData::from(dims, std::span<const float>(shares)));
+  }
+  std::string method = l.argument(SIZE_MAX, "method").string("linear");
+  if (l.kind() == "Quantile" && method != "linear") {  // seen in Keras 3.15; its other functions do what they are told
+    l.warn("quantiles are interpolated linearly, as Keras does in a model whatever its 'method' is");
+    method = "linear";
+  }
+  return quantile_of(l, x, share, method);
 }
 
 // --- others
@@ -206,11 +226,12 @@ std::span<const Row> array_function_rows() {
       {"DotProductAttention", dot_product_attention},
       {"Hstack", joined_parts<1>, {.inputs = {.least = 1}}},
       {"MaxPool", pooled<"MaxPool">},
-      {"Median", median},
+      {"Median|Nanmedian", median},
       {"NanToNum", without_nan},
       {"Norm", norm},
       {"Normalize", normalized},
-      {"Quantile", quantile},
+      {"Percentile|Nanpercentile", quantile<100>},
+      {"Quantile|Nanquantile", quantile<1>},
       {"RMSNorm", rms_normalized},
       {"Select", selected, {.inputs = {.least = 2}}},
       {"Tensordot|tensordot", tensordot},

@@ -19,6 +19,40 @@ Ranked smallest(Emitter& e, TensorId x, int64_t axis, int64_t count) {
 TensorId at(Emitter& e, TensorId x, TensorId place, int64_t axis) {
   return e.emit("GatherElements", {x, place}, {{"axis", axis}});
 }
+
+// Elements along one axis, which keeps one place per share.
+TensorId along_axis(Emitter& e, const Quantile& wanted, TensorId elements, int64_t axis, const ir::Dims& dims) {
+  const int64_t extent = dims[static_cast<size_t>(axis)];
+  const DType type = e.dtype_of(elements);
+  const std::vector<int64_t> along{axis};
+  const TensorId is_nan = e.unary("IsNaN", elements);
+  const TensorId nan_count = e.reduce("ReduceSum", e.cast(is_nan, type), along, true);
+  const TensorId x = wanted.skips_nan ? e.where(is_nan, e.add_scalar("infinity", kInfinity, type), elements) : elements;
+  const TensorId count = wanted.skips_nan ? e.sub(e.full_like(nan_count, static_cast<double>(extent)), nan_count)
+                                          : e.full_like(nan_count, static_cast<double>(extent));
+  const TensorId sorted = smallest(e, x, axis, extent).value;
+
+  std::vector<int64_t> one_axis(dims.size(), 1);
+  one_axis[static_cast<size_t>(axis)] = -1;
+  const TensorId last = e.with_scalar("Max", e.sub(count, 1.0), 0);
+  const TensorId place = e.mul(e.reshape(e.cast(wanted.share, type), one_axis), last);
+  const auto at_place = [&](TensorId number) { return at(e, sorted, e.cast(number, DType::Int64), axis); };
+  const TensorId below = e.unary("Floor", place), above = e.unary("Ceil", place);
+  TensorId result;
+  if (wanted.interpolation == "nearest")
+    result = at_place(e.unary("Round", place));
+  else if (wanted.interpolation == "lower")
+    result = at_place(below);
+  else if (wanted.interpolation == "higher")
+    result = at_place(above);
+  else if (wanted.interpolation == "midpoint")
+    result = e.mul(e.add(at_place(below), at_place(above)), 0.5);
+  else  // whole places: their value, also beside an infinity
+    result = e.where(e.binary("Equal", below, above), at_place(below),
+                     e.add(at_place(below), e.mul(e.sub(at_place(above), at_place(below)), e.sub(place, below))));
+  const TensorId is_none = wanted.skips_nan ? e.with_scalar("Equal", count, 0) : e.with_scalar("Greater", nan_count, 0);
+  return e.where(is_none, e.add_scalar("nan", kNan, type), result);
+}
 }  // namespace
 
 Ranked nth_smallest(Emitter& e, TensorId x, int64_t axis, int64_t n) {
@@ -41,39 +75,44 @@ Result<TensorId> quantiles(Emitter& e, const Quantile& wanted) {
     return unsupported("unknown interpolation")
         .expected("linear, lower, higher, midpoint or nearest")
         .found(wanted.interpolation);
-  const auto dims = e.dims_of(wanted.x), shares = e.dims_of(wanted.share);
-  const auto axis = static_cast<size_t>(wanted.axis);
-  if (!dims || !shares || axis >= dims->size() || (*dims)[axis] == 0 || shares->size() > 1)
+  const auto stated = e.dims_of(wanted.x), shares = e.dims_of(wanted.share);
+  if (!stated || !shares || shares->size() > 1)
     return unsupported("quantiles need elements of a known number, and shares that are a number or a list");
-  const DType type = e.dtype_of(wanted.x);
-  const std::vector<int64_t> along{wanted.axis};
-  const TensorId is_nan = e.unary("IsNaN", wanted.x);
-  const TensorId nan_count = e.reduce("ReduceSum", e.cast(is_nan, type), along, true);
-  const TensorId x = wanted.skips_nan ? e.where(is_nan, e.add_scalar("infinity", kInfinity, type), wanted.x) : wanted.x;
-  const TensorId count = wanted.skips_nan ? e.sub(e.full_like(nan_count, static_cast<double>((*dims)[axis])), nan_count)
-                                          : e.full_like(nan_count, static_cast<double>((*dims)[axis]));
-  const TensorId sorted = smallest(e, x, wanted.axis, (*dims)[axis]).value;
+  ir::Dims dims, result;
+  std::vector<int64_t> order;
+  int64_t count = 1;
+  if (shares->size() == 1) result.push_back((*shares)[0]);
+  for (int64_t i = 0; i < std::ssize(*stated); ++i) {
+    const int64_t extent = (*stated)[static_cast<size_t>(i)];
+    const bool is_reduced = std::ranges::find(wanted.axes, i) != wanted.axes.end();
+    if (is_reduced) {
+      count *= extent;
+    } else {
+      dims.push_back(extent);
+      order.push_back(i);
+    }
+    if (!is_reduced || wanted.keeps_axes) result.push_back(is_reduced ? 1 : extent);
+  }
+  if (count == 0) return unsupported("quantiles of nothing are not defined");
 
-  std::vector<int64_t> one_axis(dims->size(), 1);
-  one_axis[axis] = -1;
-  const TensorId last = e.with_scalar("Max", e.sub(count, 1.0), 0);
-  const TensorId place = e.mul(e.reshape(e.cast(wanted.share, type), one_axis), last);
-  const auto at_place = [&](TensorId number) { return at(e, sorted, e.cast(number, DType::Int64), wanted.axis); };
-  const TensorId below = e.unary("Floor", place), above = e.unary("Ceil", place);
-  TensorId result;
-  if (wanted.interpolation == "nearest")
-    result = at_place(e.unary("Round", place));
-  else if (wanted.interpolation == "lower")
-    result = at_place(below);
-  else if (wanted.interpolation == "higher")
-    result = at_place(above);
-  else if (wanted.interpolation == "midpoint")
-    result = e.mul(e.add(at_place(below), at_place(above)), 0.5);
-  else  // whole places: their value, also beside an infinity
-    result = e.where(e.binary("Equal", below, above), at_place(below),
-                     e.add(at_place(below), e.mul(e.sub(at_place(above), at_place(below)), e.sub(place, below))));
-  const TensorId is_none = wanted.skips_nan ? e.with_scalar("Equal", count, 0) : e.with_scalar("Greater", nan_count, 0);
-  return e.where(is_none, e.add_scalar("nan", kNan, type), result);
+  TensorId x = wanted.x;
+  int64_t axis = std::ssize(dims);
+  if (wanted.axes.size() == 1) {
+    axis = wanted.axes[0];
+    dims = *stated;
+  } else {  // they become the last one
+    order.insert(order.end(), wanted.axes.begin(), wanted.axes.end());
+    dims.push_back(count);
+    x = e.reshape(e.transpose(x, order), dims);
+  }
+  TensorId y = along_axis(e, wanted, x, axis, dims);
+  if (shares->size() == 1) {
+    std::vector<int64_t> shares_first{axis};
+    for (int64_t i = 0; i < std::ssize(dims); ++i)
+      if (i != axis) shares_first.push_back(i);
+    y = e.transpose(y, shares_first);
+  }
+  return e.reshape(y, result);
 }
 
 }  // namespace orknn::importer

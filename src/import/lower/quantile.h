@@ -6,14 +6,15 @@
 namespace orknn::importer {
 
 struct Quantile {
-  ir::TensorId x;      // floats with known extents, at least one element along `axis`
-  ir::TensorId share;  // 0 to 1: one number, or a list of them
-  int64_t axis = 0;
+  ir::TensorId x;             // floats with known extents, at least one element along the axes
+  ir::TensorId share;         // 0 to 1: one number, or a list of them
+  std::vector<int64_t> axes;  // ascending or not, none twice; all of them: of the whole tensor
+  bool keeps_axes = false;
   std::string interpolation = "linear";  // between neighbours: linear, lower, higher, midpoint or nearest
   bool skips_nan = false;                // values that are no numbers do not count; otherwise they make the result none
 };
 
-// The quantiles along the axis, which keeps one place per share.
+// The quantiles along the axes. A list of shares is a new first axis.
 Result<ir::TensorId> quantiles(Emitter& e, const Quantile& wanted);
 
 // Elements and where they lie along the axis, which keeps one place.

@@ -123,37 +123,19 @@ Result<TensorId> argsort(Layer& l, TensorId x) {
   return l.cast(s.found[1], l.dtype("dtype", DType::Float32));
 }
 
-// Percentiles along one axis or of all elements; a list of them is a new first axis.
+// A list of percentiles is a new first axis.
 Result<TensorId> percentile(Layer& l, TensorId x) {
-  const bool is_listed = l.operand_count() > 1;
   TensorId percents = l.scalar_like(x, l.number("q_scalar", 50));
-  if (is_listed) {
+  if (l.operand_count() > 1) {
     ORKNN_TRY_ASSIGN(percents, l.operand(1));
   }
   const DType type = is_float(l.dtype_of(x)) ? l.dtype_of(x) : DType::Float32;
   ORKNN_TRY_ASSIGN(const Reduced r, reduced_axes(l, x));
-  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to find its percentiles"));
-  if (r.axes.size() > 1 && !r.are_all)
-    return unsupported("percentiles along several axes are not supported").expected("one axis, or all").found(to_string(r.axes));
-  const bool is_flat = r.are_all && rank != 1;
-  ORKNN_TRY_ASSIGN(TensorId y, quantiles(l, {.x = l.cast(is_flat ? l.reshape(x, {-1}) : x, type),
-                                             .share = l.div(l.cast(percents, type), 100.0),
-                                             .axis = is_flat || r.axes.empty() ? 0 : r.axes[0],
-                                             .interpolation = l.text("interpolation", "linear")}));
-  const bool keep = l.flag("keepdims", false);
-  const int64_t axis = is_flat || r.axes.empty() ? 0 : r.axes[0];
-  if (!is_listed) {
-    if (keep && is_flat) return l.reshape(y, std::vector<int64_t>(static_cast<size_t>(rank), 1));
-    return keep ? y : l.squeeze(y, {axis});
-  }
-  std::vector<int64_t> order{axis};
-  for (int64_t i = 0; i < (is_flat ? 1 : rank); ++i)
-    if (i != axis) order.push_back(i);
-  y = l.transpose(y, order);
-  if (!keep) return y;
-  std::vector<int64_t> kept;
-  for (int64_t i = 0; i < (is_flat ? rank : 1); ++i) kept.push_back(is_flat ? i + 1 : axis + 1);
-  return l.unsqueeze(y, kept);
+  return quantiles(l, {.x = l.cast(x, type),
+                       .share = l.div(l.cast(percents, type), 100.0),
+                       .axes = r.axes,
+                       .keeps_axes = l.flag("keepdims", false),
+                       .interpolation = l.text("interpolation", "linear")});
 }
 }  // namespace
 

@@ -73,24 +73,17 @@ Result<std::vector<TensorId>> kthvalue(Layer& l, TensorId x) {
   return std::vector{l.squeeze(found.value, {axis}), l.squeeze(found.place, {axis})};
 }
 
-// Along one axis or of all elements: the mean of both where two lie in the middle, or the smaller one. `nanmedian` counts numbers
-// only.
+// The mean of both where two lie in the middle, or the smaller one. `nanmedian` counts numbers only.
 template <bool SkipsNan>
 Result<TensorId> median(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> axes, reduced_axes(l, x));
-  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to find its median"));
-  const bool is_flat = axes.size() == static_cast<size_t>(rank) && rank != 1;
-  if (!is_flat && axes.size() != 1) return unsupported("a median along several axes").expected("one axis, or all");
-  const int64_t axis = is_flat ? 0 : axes[0];
-  const TensorId values = is_flat ? l.reshape(x, {-1}) : x;
   const DType type = is_float(l.dtype_of(x)) ? l.dtype_of(x) : DType::Float32;
-  ORKNN_TRY_ASSIGN(const TensorId y, quantiles(l, {.x = l.cast(values, type),
-                                                   .share = l.add_scalar("half", 0.5, type),
-                                                   .axis = axis,
-                                                   .interpolation = l.text("mode", "avg") == "min" ? "lower" : "midpoint",
-                                                   .skips_nan = SkipsNan}));
-  if (!l.flag("keepdim", false)) return l.squeeze(y, {axis});
-  return is_flat ? l.reshape(y, std::vector<int64_t>(static_cast<size_t>(rank), 1)) : y;
+  return quantiles(l, {.x = l.cast(x, type),
+                       .share = l.add_scalar("half", 0.5, type),
+                       .axes = axes,
+                       .keeps_axes = l.flag("keepdim", false),
+                       .interpolation = l.text("mode", "avg") == "min" ? "lower" : "midpoint",
+                       .skips_nan = SkipsNan});
 }
 }  // namespace
 

@@ -102,30 +102,18 @@ Result<Value> median(Call& c) {
   return all ? c.made(found.value) : c.made(std::vector{found.value, found.place});
 }
 
-// Several shares come first in the result.
 Result<TensorId> quantile(Call& c) {
-  const bool all = !c.has("dim");
-  TensorId x = c.as_float(c.tensor("self"));
-  if (all || c.rank() == 0) x = c.reshape(x, {-1});
-  Quantile wanted{.x = x, .share = c.as("q", c.dtype_of(x)), .skips_nan = c.op() == "nanquantile"};
-  ORKNN_TRY_ASSIGN(wanted.axis, all ? Result<int64_t>(int64_t{0}) : c.axis());
+  const TensorId x = c.as_float(c.tensor("self"));
+  Quantile wanted{
+      .x = x, .share = c.as("q", c.dtype_of(x)), .keeps_axes = c.flag("keepdim"), .skips_nan = c.op() == "nanquantile"};
   if (c.has("interpolation")) wanted.interpolation = c.text("interpolation");
-  ORKNN_TRY_ASSIGN(TensorId y, quantiles(c, wanted));
-  const bool several = c.rank_of(wanted.share).value_or(0) == 1;
-  const auto rank = static_cast<size_t>(c.rank_of(y).value_or(1));
-  if (several && wanted.axis > 0) {
-    std::vector<int64_t> order{wanted.axis};
-    for (size_t i = 0; i < rank; ++i)
-      if (static_cast<int64_t>(i) != wanted.axis) order.push_back(static_cast<int64_t>(i));
-    y = c.transpose(y, order);
+  if (c.has("dim") && c.rank() > 0) {
+    ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
+    wanted.axes = {axis};
+  } else {
+    for (int64_t i = 0; i < c.rank(); ++i) wanted.axes.push_back(i);
   }
-  if (!c.flag("keepdim")) return several ? y : c.squeeze(y, {wanted.axis});
-  if (all) {
-    std::vector<int64_t> ones(static_cast<size_t>(c.rank()) + (several ? 1 : 0), 1);
-    if (several) ones[0] = -1;
-    return c.reshape(y, ones);
-  }
-  return several ? c.unsqueeze(y, {wanted.axis + 1}) : y;
+  return quantiles(c, wanted);
 }
 
 // --- truth values

@@ -296,6 +296,26 @@ def arrays():
     return keras.Model(i, outputs)
 
 
+def statistics():
+    """Order statistics."""
+    ops = keras.ops
+    i = keras.Input((5, 6), name="lines")
+    shares = np.array([0.1, 0.77], "float32")
+    outputs = [
+        ops.quantile(i, [0.1, 0.5, 0.77], axis=1),
+        ops.quantile(i, shares, axis=(1, 2), keepdims=True),
+        ops.quantile(i, 0.4, axis=(0, 2)),
+        ops.quantile(i, [0.77], axis=2, method="lower"),
+        ops.median(i, axis=(1, 2), keepdims=True),
+        ops.percentile(i, [12, 63], axis=2, method="lower", keepdims=True),
+        ops.percentile(i, 30, method="midpoint"),
+    ]
+    some = ops.sqrt(i)  # no number where it is negative
+    outputs += [ops.nanmedian(some, axis=1), ops.nanquantile(some, [0.2, 0.6], axis=2, method="higher")]
+    outputs.append(ops.nanpercentile(some, 80.0, axis=-1, keepdims=True))
+    return keras.Model(i, outputs)
+
+
 def keyed():
     """Outputs with names, out of a model that is used twice."""
     i = picture(6, 6, 2)
@@ -363,7 +383,7 @@ def spread_statistics(model):
 
 models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames, normalizations, volumes, signals]
 models += [states, pictures_in_time, masks, rest, calls, last_model, namesakes, trees]
-models += [functions] if OLD else [scaled, operations, arrays, keyed]
+models += [functions] if OLD else [scaled, operations, arrays, keyed, statistics]
 wanted = sys.argv[3:] if OLD else sys.argv[2:]  # names of models; none: all
 for make in (m for m in models if not wanted or m.__name__ in wanted):
     model, name = make(), ("old_" if OLD else "") + make.__name__
