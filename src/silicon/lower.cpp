@@ -10,6 +10,7 @@
 #include "ops/support/convolution.h"
 #include "ops/support/pooling.h"
 #include "ops/support/requantize.h"
+#include "silicon/chip_model.h"
 #include "silicon/lowering.h"
 
 namespace orknn::silicon {
@@ -111,9 +112,13 @@ void put_in_blocks(ConvLayer& layer, LayerWeights& weights) {
   weights.plan.own_channels = weights.plan.kernels_together = 1;
 }
 
+Status try_recipe(const ConvLayer& layer) {
+  ORKNN_TRY_ASSIGN(const std::vector<Stream> streams, conv_streams(layer, {}));
+  return check_streams(streams);
+}
+
 bool accept(Lowering& l, const ConvLayer& layer) {
-  const auto streams = conv_streams(layer, {});
-  if (!streams) return l.refuse(streams.status().message());
+  if (const Status tried = try_recipe(layer); !tried) return l.refuse(tried.message());
   l.result.layer = layer;
   return true;
 }
@@ -130,6 +135,7 @@ bool lower_pool(Lowering& l, PoolTask::Method method, Precision precision, int64
   layer.window = window_of(shape->window);
   const auto stream = pool_stream(layer, 0, 0);
   if (!stream) return l.refuse(stream.status().message());
+  if (const Status checked = check_streams(std::span(&*stream, 1)); !checked) return l.refuse(checked.message());
   l.result.layer = layer;
   return true;
 }

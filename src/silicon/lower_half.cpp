@@ -98,7 +98,7 @@ bool finish(Lowering& l, ConvLayer layer, LayerWeights weights, const std::vecto
       whole.has_bias = true;
       first = 1;
     }
-  if (!set_tail(l, whole, first) || !conv_streams(whole, {})) {
+  if (!set_tail(l, whole, first) || !try_recipe(whole)) {
     l.result.operand = {};
     if (layer.depthwise) put_in_blocks(layer, weights);
     layer.out = Precision::Float;

@@ -44,6 +44,69 @@ TEST(Network, StreamsGiveWhatTheReferenceKernelsGive) {
   EXPECT_EQ(run_network(small, image_for(small.program)), small.expected());
 }
 
+// x [1,16,6,8] -> a convolution -> y.
+class SingleConv {
+ public:
+  SingleConv(int64_t kernel, int64_t padding, int32_t bias = 0, int64_t group = 1) {
+    ir::Graph& g = program.graph;
+    const int64_t grown = 2 * padding - kernel + 1;
+    const ir::TensorId x = g.add_tensor("x", DType::Int8, ir::to_shape(ir::Dims{1, 16, 6, 8})),
+                       y = g.add_tensor("y", DType::Int8, ir::to_shape(ir::Dims{1, 16, 6 + grown, 8 + grown}));
+    const ir::TensorId w = g.add_constant("w", random_bytes({16, 16 / group, kernel, kernel}, 5)),
+                       b = g.add_constant("b", ir::TensorData::from<int32_t>({16}, std::vector<int32_t>(16, bias)));
+    ir::Attributes a;
+    a.set("pads", std::vector<int64_t>(4, padding));
+    a.set("group", group);
+    a.set("x_zero_point", int64_t{-100});
+    a.set("multiplier", std::vector<int64_t>{20000});
+    a.set("shift", std::vector<int64_t>{bias == 0 ? 24 : 39});
+    a.set("y_zero_point", int64_t{-4});
+    a.set("low", int64_t{-128});
+    a.set("high", int64_t{127});
+    g.add_node({.op = "int:Conv", .name = "conv", .inputs = {x, w, b}, .outputs = {y}, .attributes = a});
+    make_tasks(program, x, y);
+    input = random_bytes({1, 16, 6, 8}, 9);
+  }
+  format::Program program;
+  ir::TensorData input;
+};
+
+// Runs on the CPU, for a reason that says so.
+void expect_on_cpu(const format::Program& program, const ir::TensorData& input, const char* reason) {
+  Image image = image_for(program);
+  ASSERT_EQ(image.steps.size(), 1u);
+  EXPECT_EQ(image.steps[0].kind, ImageStep::Kind::Cpu);
+  EXPECT_NE(image.steps[0].reason.find(reason), std::string::npos) << image.steps[0].reason;
+  auto network = Network::create(program, ops::builtin_ops(), std::move(image), make_chip_model_unit());
+  ASSERT_TRUE(network) << network.status().to_string();
+  const ir::TensorView view = input.view();
+  ASSERT_TRUE((*network)->run(std::span(&view, 1), {}, {}));
+  const auto right = ops::eval_graph(program.graph, ops::builtin_ops(), std::span(&input, 1));
+  ASSERT_TRUE(right) << right.status().to_string();
+  EXPECT_EQ(std::memcmp((*network)->output(0).data, right->front().data(), right->front().bytes()), 0);
+}
+
+TEST(Network, LayersWithoutARecipeLeaveTheOthersRunning) {
+  for (const auto& [kernel, padding, group] : {std::tuple(1, 1, 1), {3, 3, 1}, {2, 2, 16}}) {
+    const SingleConv conv(kernel, padding, 0, group);
+    expect_on_cpu(conv.program, conv.input, "the padding is as large as the kernel");
+  }
+}
+
+// No recipe's limit says so: the lint does.
+TEST(Network, WhatTheLintRefusesIsLeftToTheCpu) {
+  format::Program program;
+  ir::Graph& g = program.graph;
+  const ir::TensorId x = g.add_tensor("x", DType::Int8, ir::to_shape(ir::Dims{1, 16, 6, 8})),
+                     y = g.add_tensor("y", DType::Int8, ir::to_shape(ir::Dims{1, 16, 9, 11}));
+  ir::Attributes a;
+  a.set("kernel_shape", std::vector<int64_t>{2, 2});
+  a.set("pads", std::vector<int64_t>(4, 2));
+  g.add_node({.op = "MaxPool", .name = "pool", .inputs = {x}, .outputs = {y}, .attributes = a});
+  make_tasks(program, x, y);
+  expect_on_cpu(program, random_bytes({1, 16, 6, 8}, 9), "the chip would not execute this: padding is as large as the window");
+}
+
 TEST(Network, JoinsAndCutsByAddressing) {
   const SmallNetwork small;
   const Image image = image_for(small.program);

@@ -266,6 +266,19 @@ Status out_of_range(const char* what, int64_t value, int64_t least, int64_t most
       .found(std::to_string(value));
 }
 
+// Along one axis: the first and the last window read a row or column of the input, not padding alone.
+Status check_windows(int64_t padding, int64_t reach, int64_t windows, int64_t stride, int64_t extent) {
+  if (padding >= reach)
+    return unsupported("the padding is as large as the kernel")
+        .expected("at most " + std::to_string(reach - 1))
+        .found(std::to_string(padding));
+  const int64_t last = (windows - 1) * stride - padding;
+  if (last < extent) return {};
+  return unsupported("the last windows read nothing but padding")
+      .expected("the last one at most at " + std::to_string(extent - 1))
+      .found(std::to_string(last));
+}
+
 // What fields can hold.
 Status check_limits(const ConvLayer& l) {
   const Window2d& w = l.window;
@@ -279,6 +292,8 @@ Status check_limits(const ConvLayer& l) {
   for (const int64_t stride : {w.stride_y, w.stride_x}) ORKNN_TRY(out_of_range("the stride", stride, 1, 7));
   for (const int64_t dilation : {w.dilation_y, w.dilation_x}) ORKNN_TRY(out_of_range("the dilation", dilation, 1, 32));
   for (const int64_t pad : {w.top, w.left}) ORKNN_TRY(out_of_range("the padding", pad, 0, 15));
+  ORKNN_TRY(check_windows(w.top, w.reach_y(), l.out_height, w.stride_y, l.height));
+  ORKNN_TRY(check_windows(w.left, w.reach_x(), l.out_width, w.stride_x, l.width));
   ORKNN_TRY(out_of_range("the size of a kernel", l.kernel().kernel_bytes(), 1, CNA_WEIGHT_SIZE1_KERNEL_BYTES.max()));
   ORKNN_TRY(out_of_range("a row of the input in the buffer", row_entries(l), 1, CNA_CBUF_CON1_DATA_ENTRIES.max()));
   if (l.out == Precision::Int8) {

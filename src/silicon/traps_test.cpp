@@ -33,19 +33,32 @@ uint32_t value_of(const Stream& stream, Field f) {
   ADD_FAILURE() << "not written";
   return 0;
 }
-// The stream with another value of a field passes the lint.
-bool accepts(Stream stream, Field f, uint32_t value) {
+// The stream with another value of a field.
+Stream with(Stream stream, Field f, uint32_t value) {
   for (uint64_t& w : stream)
     if (Command c = decode(w); c.offset == f.offset) {
       c.value = (c.value & ~f.mask()) | value << f.low;
       w = encode(c);
     }
-  const auto task = decode_task(stream);
-  return task && lint(*task).empty();
+  return stream;
 }
+// It passes the lint.
 bool accepts(const Stream& stream) {
   const auto task = decode_task(stream);
   return task && lint(*task).empty();
+}
+bool accepts(const Stream& stream, Field f, uint32_t value) { return accepts(with(stream, f, value)); }
+// With results for every window that begins in the padded input.
+ConvLayer windowed(ConvLayer l, const Window2d& w) {
+  l.window = w;
+  l.out_height = (l.height + w.top + w.bottom - w.reach_y()) / w.stride_y + 1;
+  l.out_width = (l.width + w.left + w.right - w.reach_x()) / w.stride_x + 1;
+  return l;
+}
+ConvLayer depthwise(ConvLayer l) {
+  l.depthwise = true;
+  l.kernels = l.channels;
+  return l;
 }
 
 TEST(Traps, ReadersOfTheDpu) {
@@ -100,6 +113,23 @@ TEST(Traps, ASingleColumnGetsABankMore) {
   const auto banks = [](int64_t height) { return value_of(stream_of(layer(height, 1, 64, 32)), CNA_CBUF_CON0_DATA_BANK); };
   EXPECT_EQ(banks(512), 2u);  // 512 entries fill a bank
   EXPECT_EQ(banks(513), 3u);
+}
+TEST(Traps, EveryWindowReadsTheInput) {
+  const Window2d cases[]{{.top = 1, .bottom = 1, .left = 1, .right = 1},
+                         {.bottom = 1},
+                         {.right = 1},
+                         {.height = 3, .width = 3, .top = 3, .bottom = 3, .left = 3, .right = 3},
+                         {.height = 2, .width = 2, .top = 2, .bottom = 2, .left = 2, .right = 2},
+                         {.height = 3, .width = 3, .bottom = 3, .right = 1},
+                         {.height = 3, .width = 3, .stride_y = 2, .bottom = 6, .right = 3}};
+  for (const ConvLayer& l : {layer(), depthwise(layer())})
+    for (const Window2d& w : cases) {
+      const auto streams = conv_streams(windowed(l, w), {});
+      ASSERT_FALSE(streams) << w.height << " " << w.top << " " << w.bottom;
+      EXPECT_EQ(streams.status().code(), Code::Unsupported) << streams.status().to_string();
+    }
+  const Window2d most{.height = 3, .width = 3, .dilation_y = 2, .dilation_x = 2, .top = 4, .bottom = 4, .left = 4, .right = 4};
+  EXPECT_TRUE(accepts(stream_of(windowed(layer(), most))));
 }
 TEST(Traps, MultipliersCarry) {
   const float just_below_one = std::nextafter(1.0f, 0.0f);

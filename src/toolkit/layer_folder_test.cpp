@@ -358,7 +358,9 @@ TEST(LayerFolder, DescriptionsThatCannotBeAreRefused) {
   EXPECT_TRUE(says(text, "'ops' is \"conv\", expected a list")) << text;
   text = refusal([](ordered_json& j) { j["ops"][0]["weights_scale_hex"] = "much"; });
   EXPECT_TRUE(says(text, "'ops[0].weights_scale_hex' is \"much\", expected a hexadecimal float")) << text;
-  text = refusal([](ordered_json& j) { std::swap(j["tensors"][0]["height"], j["tensors"][0]["width"]); });
+  text = refusal([](ordered_json& j) {
+    for (ordered_json& t : j["tensors"]) std::swap(t["height"], t["width"]);
+  });
   EXPECT_TRUE(says(text, "'input.npy' does not fit layer.json")) << text;
 }
 
