@@ -108,6 +108,7 @@ std::vector<Case> cases() {
             {.height = 3, .width = 3, .dilation_y = 2, .dilation_x = 3, .top = 2, .bottom = 2, .left = 3, .right = 3})});
   all.push_back({"fully connected", conv(1, 1, 130, 45)});
   all.push_back({"rows of a matrix", conv(37, 1, 64, 20)});
+  all.push_back({"rows of a matrix in bands", conv(1000, 1, 512, 32), true});
   all.push_back({"depthwise", depthwise(conv(9, 14, 72, 72, kSame3))});
   all.push_back({"depthwise, stride 2",
                  depthwise(conv(9, 14, 33, 33,

@@ -124,7 +124,10 @@ void check_buffer(const Registers& r, const ConvTask& c, Findings& f) {
   f.expect_value(CNA_CBUF_CON0_FC_DATA_BANK, 0);
   f.expect_value(CNA_CBUF_CON0_DATA_REUSE, 0);
   f.expect_value(CNA_CBUF_CON1_DATA_ENTRIES, row_entries(c));
-  f.expect(row_entries(c) * c.height <= data * kBankEntries, "the input exceeds its banks");
+  const int64_t needed = ceil_divide(row_entries(c) * c.height, kBankEntries);
+  f.expect(needed <= data, "the input exceeds its banks");
+  f.expect(c.precision != Precision::Int8 || c.width > 1 || c.height == 1 || needed < data || needed > data,
+           "rows of a single column leave no bank free");
 }
 
 void check_cna(const Registers& r, const ConvTask& c, const DpuTask& d, Findings& f) {

@@ -20,6 +20,11 @@ int64_t counted_entries(const ConvLayer& l) {
   return atoms / 4 * l.width + (rest == 3 ? l.width : ceil_divide(rest * l.width, 4));
 }
 
+// A product of matrices, whose rows are the pixels of one column. Bands of other numbers than multiples of four come out wrong on
+// boards.
+bool is_product(const ConvLayer& l) { return l.width == 1 && l.height > 1 && l.window.reach_y() == 1 && l.window.stride_y == 1; }
+constexpr int64_t kProductRows = 4;
+
 struct BankSplit {
   int64_t data = 0, weights = 0, rows = 0;  // rows: of the input that fit
   bool weights_stay = false;
@@ -29,24 +34,26 @@ Result<BankSplit> split_banks(const ConvLayer& l) {
   const int64_t per_row = std::max(counted_entries(l), row_entries(l)),
                 weight_banks = ceil_divide(l.kernel().bytes(), kBankBytes) + 1;
   const bool stays = weight_banks + 1 < kCbufBanks;
-  // With a single column the last rows of a nearly full bank come out wrong: one bank more.
-  const int64_t needed = ceil_divide(per_row * l.height, kBankEntries) + (l.width == 1 ? 1 : 0);
+  // With a single column the last rows of a nearly full bank come out wrong: one bank stays free.
+  const int64_t free = l.width == 1 ? 1 : 0;
+  const auto banks_for = [&](int64_t rows) { return ceil_divide(per_row * rows, kBankEntries) + free; };
+  const auto rows_in = [&](int64_t banks) { return std::min((banks - free) * kBankEntries / per_row, l.height); };
+  const int64_t least = std::min(is_product(l) ? kProductRows : l.window.reach_y(), l.height);
   BankSplit split;
   split.weights_stay = stays;
-  const int64_t most = stays ? kCbufBanks - weight_banks : 7;
-  split.data = std::min(needed, most);
+  split.data = std::min(banks_for(l.height), stays ? kCbufBanks - weight_banks : 7);
   split.weights = kCbufBanks - split.data;
-  split.rows = std::min(split.data * kBankEntries / per_row, l.height);
-  if (split.rows >= std::min(l.window.reach_y(), l.height)) return split;
-  // A window's rows are more: as many banks as it takes, weights pass by.
-  split.data = ceil_divide(per_row * std::min(l.window.reach_y(), l.height), kBankEntries);
+  split.rows = rows_in(split.data);
+  if (split.rows >= least) return split;
+  // The least rows of a band are more: as many banks as they take, weights pass by.
+  split.data = banks_for(least);
   split.weights = kCbufBanks - split.data;
   split.weights_stay = false;
-  split.rows = split.data * kBankEntries / std::max<int64_t>(per_row, 1);
+  split.rows = rows_in(split.data);
   if (split.weights < 1)
     return unsupported("the rows of one window exceed the convolution buffer")
-        .expected("at most " + std::to_string((kCbufBanks - 1) * kBankEntries) + " entries")
-        .found(std::to_string(per_row * l.window.reach_y()));
+        .expected("at most " + std::to_string((kCbufBanks - 1 - free) * kBankEntries) + " entries")
+        .found(std::to_string(per_row * least));
   return split;
 }
 
@@ -59,6 +66,8 @@ constexpr int64_t kMaxRows = 1022;  // of an input band, as measured
 std::vector<Band> make_bands(const ConvLayer& l, int64_t rows) {
   const Window2d& w = l.window;
   if (rows >= l.height && l.height <= kMaxRows) return {{0, l.out_height, 0, l.height, w.top}};
+  int64_t most = std::min(rows, kMaxRows);
+  if (is_product(l)) most -= most % kProductRows;
   std::vector<Band> bands;
   for (int64_t first = 0; first < l.out_height;) {
     Band b;
@@ -67,7 +76,7 @@ std::vector<Band> make_bands(const ConvLayer& l, int64_t rows) {
     b.top = std::max<int64_t>(0, w.top - first * w.stride_y);
     const auto end_of = [&](int64_t n) { return std::min(l.height, (first + n - 1) * w.stride_y - w.top + w.reach_y()); };
     b.out_rows = 1;
-    while (first + b.out_rows < l.out_height && end_of(b.out_rows + 1) - b.first_in <= std::min(rows, kMaxRows)) ++b.out_rows;
+    while (first + b.out_rows < l.out_height && end_of(b.out_rows + 1) - b.first_in <= most) ++b.out_rows;
     b.in_rows = end_of(b.out_rows) - b.first_in;
     bands.push_back(b);
     first += b.out_rows;

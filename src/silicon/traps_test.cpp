@@ -114,6 +114,30 @@ TEST(Traps, ASingleColumnGetsABankMore) {
   EXPECT_EQ(banks(512), 2u);  // 512 entries fill a bank
   EXPECT_EQ(banks(513), 3u);
 }
+TEST(Traps, BandsOfASingleColumnLeaveABankFree) {
+  const ConvLayer layers[]{layer(1000, 1, 512, 32), layer(700, 1, 1024, 32),
+                           windowed(layer(500, 1, 640, 64), {.height = 3, .top = 1, .bottom = 1}), layer(300, 1, 16000, 32)};
+  for (const ConvLayer& l : layers) {
+    const auto streams = conv_streams(l, {});
+    ASSERT_TRUE(streams) << streams.status().to_string();
+    EXPECT_GT(streams->size(), 1u) << l.height;
+    for (const Stream& s : *streams) {
+      const uint32_t entries = value_of(s, CNA_DATA_SIZE0_HEIGHT) * value_of(s, CNA_CBUF_CON1_DATA_ENTRIES),
+                     full = static_cast<uint32_t>(ceil_divide(entries, kBankEntries));
+      EXPECT_LT(full, value_of(s, CNA_CBUF_CON0_DATA_BANK)) << l.height;
+      EXPECT_TRUE(accepts(s)) << l.height;
+      EXPECT_FALSE(accepts(s, CNA_CBUF_CON0_DATA_BANK, full)) << l.height;
+    }
+  }
+}
+TEST(Traps, RowsOfProductsComeInFours) {
+  for (const ConvLayer& l : {layer(2000, 1, 64, 32), layer(1000, 1, 7 * 64, 32), layer(60, 1, 16000, 32)}) {
+    const auto streams = conv_streams(l, {});
+    ASSERT_TRUE(streams) << streams.status().to_string();
+    EXPECT_GT(streams->size(), 1u) << l.height;
+    for (const Stream& s : *streams) EXPECT_EQ(value_of(s, CNA_DATA_SIZE0_HEIGHT) % 4, 0u) << l.height;
+  }
+}
 TEST(Traps, EveryWindowReadsTheInput) {
   const Window2d cases[]{{.top = 1, .bottom = 1, .left = 1, .right = 1},
                          {.bottom = 1},
