@@ -145,6 +145,21 @@ std::vector<Case> cases() {
   return all;
 }
 
+TEST(ChipModel, BiasesThatLeave32BitsAreRefused) {
+  for (const int32_t bias : {INT32_MAX, INT32_MIN}) {
+    ConvLayer l = conv(4, 4, 16, 16);
+    l.in_zero_point = -100;
+    const std::vector<int8_t> weights(16 * 16, bias > 0 ? int8_t{127} : int8_t{-127});
+    const std::vector<int32_t> biases(16, bias), smaller(16, bias / 2);
+    const auto packed = pack_operands(l, weights.data(), biases);
+    ASSERT_FALSE(packed);
+    EXPECT_EQ(packed.status().code(), Code::Unsupported);
+    const int64_t exact = bias + int64_t{100} * 16 * weights[0];
+    EXPECT_NE(packed.status().to_string().find(std::to_string(exact)), std::string::npos) << packed.status().to_string();
+    EXPECT_TRUE(pack_operands(l, weights.data(), smaller));
+  }
+}
+
 TEST(ChipModel, ExecutesTheRecipesAsPlainArithmetic) {
   for (const Case& c : cases()) {
     Bench bench(c.layer);
@@ -242,15 +257,14 @@ TEST(ChipModel, SingleBitChangesAreNoticed) {
     ASSERT_EQ(bench.streams.size(), 1u);
     ASSERT_TRUE(run_streams(bench.streams, bench.memory, ThreadPool::shared()));
     const std::vector<int8_t> right = bench.output();
+    const ConvOperands operands = bench.packed;
     for (uint64_t& word : bench.streams[0])
       for (int bit = 0; bit < 64; ++bit) {
         word ^= uint64_t{1} << bit;
         std::ranges::fill(bench.output_cube, std::byte{0});
         pack_cube(l.input(), TensorOrder::Hwc, bench.input.data(), bench.input_cube, l.in_zero_point);
-        const ConvOperands fresh =
-            pack_operands(l, bench.weights.data(), bench.bias);  // a changed address may have written over them
-        std::ranges::copy(fresh.weights, bench.packed.weights.begin());
-        std::ranges::copy(fresh.bias, bench.packed.bias.begin());
+        std::ranges::copy(operands.weights, bench.packed.weights.begin());  // a changed address may have written over them
+        std::ranges::copy(operands.bias, bench.packed.bias.begin());
         const Status ran = run_streams(bench.streams, bench.memory, ThreadPool::shared());
         noticed += !ran || bench.output() != right;
         ++changes;

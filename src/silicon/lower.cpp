@@ -224,9 +224,9 @@ bool has_int8_operands(Lowering& l) {
 bool finish_on_host(Lowering& l, const ops::OutputStage& stage, ConvLayer layer, LayerWeights weights) {
   if (l.node.has_input(3) || layer.weight_zero_point != 0 || dtype_bytes(stage.dtype) != 1) return false;
   l.result.reason.clear();
-  l.result.host = HostStages{stage, bias_of(l, layer.kernels)};
-  const std::vector<int64_t> sums = weights.plan.sums(static_cast<const int8_t*>(values_of(l, weights)));
-  for (size_t k = 0; k < sums.size(); ++k) l.result.host->bias[k] -= static_cast<int32_t>(layer.in_zero_point * sums[k]);
+  auto bias = bias_without_zero_point(layer, bias_of(l, layer.kernels), weights.plan, values_of(l, weights));
+  if (!bias) return l.refuse(bias.status().message());
+  l.result.host = HostStages{stage, std::move(*bias)};
   if (layer.depthwise) put_in_blocks(layer, weights);
   layer.out = Precision::Int32;
   layer.has_bias = false;
@@ -239,7 +239,9 @@ bool finish_on_host(Lowering& l, const ops::OutputStage& stage, ConvLayer layer,
 // A layer whose stages the unit has.
 bool accept(Lowering& l, const ConvLayer& layer, const LayerWeights& weights, std::span<const int32_t> bias) {
   if (!accept(l, layer)) return false;
-  l.result.bias = pack_bias_of(layer, bias, weights.plan, values_of(l, weights));
+  auto packed = pack_bias_of(layer, bias, weights.plan, values_of(l, weights));
+  if (!packed) return l.refuse(packed.status().message());
+  l.result.bias = std::move(*packed);
   l.result.weights = weights;
   return true;
 }

@@ -108,7 +108,9 @@ bool finish(Lowering& l, ConvLayer layer, LayerWeights weights, const std::vecto
     bias = own_bias;
   }
   if (!accept(l, whole)) return false;
-  l.result.bias = pack_bias_of(whole, bias, weights.plan, nullptr);
+  auto packed = pack_bias_of(whole, bias, weights.plan, nullptr);
+  if (!packed) return l.refuse(packed.status().message());
+  l.result.bias = std::move(*packed);
   l.result.weights = std::move(weights);
   return true;
 }

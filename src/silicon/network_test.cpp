@@ -91,6 +91,11 @@ TEST(Network, LayersWithoutARecipeLeaveTheOthersRunning) {
     const SingleConv conv(kernel, padding, 0, group);
     expect_on_cpu(conv.program, conv.input, "the padding is as large as the kernel");
   }
+  // Weights of a kernel add up to numbers of either sign.
+  for (const int32_t bias : {INT32_MAX, INT32_MIN}) {
+    const SingleConv conv(1, 0, bias);
+    expect_on_cpu(conv.program, conv.input, "without the input's zero point exceeds 32 bits");
+  }
 }
 
 // No recipe's limit says so: the lint does.

@@ -380,21 +380,34 @@ std::vector<ConvLayer> ConvLayer::parts() const {
   return all;
 }
 
-std::vector<std::byte> pack_bias_of(const ConvLayer& l, std::span<const int32_t> bias, const WeightPlan& plan,
-                                    const void* weights) {
-  if (!l.has_bias) return {};
+Result<std::vector<int32_t>> bias_without_zero_point(const ConvLayer& l, std::span<const int32_t> bias, const WeightPlan& plan,
+                                                     const void* weights) {
   std::vector<int32_t> corrected(bias.begin(), bias.end());
   corrected.resize(static_cast<size_t>(l.kernels));
-  if (!is_half(l)) {
-    const std::vector<int64_t> sums = plan.sums(static_cast<const int8_t*>(weights));
-    for (size_t k = 0; k < corrected.size(); ++k) corrected[k] -= static_cast<int32_t>(l.in_zero_point * sums[k]);
+  if (is_half(l)) return corrected;
+  const std::vector<int64_t> sums = plan.sums(static_cast<const int8_t*>(weights));
+  for (size_t k = 0; k < corrected.size(); ++k) {
+    const int64_t value = corrected[k] - l.in_zero_point * sums[k];
+    if (value < INT32_MIN || value > INT32_MAX)
+      return unsupported("the bias of kernel " + std::to_string(k) + " without the input's zero point exceeds 32 bits")
+          .expected(std::to_string(INT32_MIN) + " to " + std::to_string(INT32_MAX))
+          .found(std::to_string(value));
+    corrected[k] = static_cast<int32_t>(value);
   }
+  return corrected;
+}
+
+Result<std::vector<std::byte>> pack_bias_of(const ConvLayer& l, std::span<const int32_t> bias, const WeightPlan& plan,
+                                            const void* weights) {
+  if (!l.has_bias) return std::vector<std::byte>();
+  ORKNN_TRY_ASSIGN(const std::vector<int32_t> corrected, bias_without_zero_point(l, bias, plan, weights));
   return pack_bias(corrected, l.channel_multipliers, l.grouping == Grouping::Whole ? l.written_channels() : l.kernels);
 }
 
-ConvOperands pack_operands(const ConvLayer& l, const void* weights, std::span<const int32_t> bias) {
+Result<ConvOperands> pack_operands(const ConvLayer& l, const void* weights, std::span<const int32_t> bias) {
   const WeightPlan plan = l.weights();
-  ConvOperands operands{std::vector<std::byte>(plan.bytes()), pack_bias_of(l, bias, plan, weights)};
+  ConvOperands operands{std::vector<std::byte>(plan.bytes()), {}};
+  ORKNN_TRY_ASSIGN(operands.bias, pack_bias_of(l, bias, plan, weights));
   plan.pack(weights, operands.weights, ThreadPool::shared());
   return operands;
 }

@@ -74,14 +74,17 @@ struct ConvAddresses {
 };
 
 // `bias` is int32, empty for none; float bits for Half. Of an int8 layer the input's zero point is taken off, for which `weights`
-// are needed: where `plan` says.
-std::vector<std::byte> pack_bias_of(const ConvLayer& layer, std::span<const int32_t> bias, const WeightPlan& plan,
-                                    const void* weights);
+// are needed: where `plan` says. Unsupported where that leaves 32 bits.
+Result<std::vector<int32_t>> bias_without_zero_point(const ConvLayer& layer, std::span<const int32_t> bias,
+                                                     const WeightPlan& plan, const void* weights);
+// The same as the unit reads it.
+Result<std::vector<std::byte>> pack_bias_of(const ConvLayer& layer, std::span<const int32_t> bias, const WeightPlan& plan,
+                                            const void* weights);
 struct ConvOperands {
   std::vector<std::byte> weights, bias;
 };
 // `weights` in the layer's input precision, in the order of ConvLayer::weights().
-ConvOperands pack_operands(const ConvLayer& layer, const void* weights, std::span<const int32_t> bias);
+Result<ConvOperands> pack_operands(const ConvLayer& layer, const void* weights, std::span<const int32_t> bias);
 
 // One stream per band of rows. Unsupported where the unit has no way.
 Result<std::vector<Stream>> conv_streams(const ConvLayer& layer, const ConvAddresses& addresses);

@@ -210,7 +210,7 @@ struct Prepared {
   bool has_operand = false;
 };
 
-Prepared prepare(const Family& family, uint32_t seed) {
+Result<Prepared> prepare(const Family& family, uint32_t seed) {
   Numbers numbers(seed);
   Prepared p;
   const auto count = [](const Cube& c) { return c.height * c.width * c.channels; };
@@ -252,7 +252,8 @@ Prepared prepare(const Family& family, uint32_t seed) {
   for (int64_t k = 0; l.has_bias && k < l.kernels; ++k)
     bias.push_back(l.in == Precision::Half ? std::bit_cast<int32_t>(static_cast<float>(numbers.next()) / 8)
                                            : numbers.next() * 40);
-  p.operands = {std::vector<std::byte>(plan.bytes()), pack_bias_of(l, bias, plan, values)};
+  p.operands.weights.resize(plan.bytes());
+  ORKNN_TRY_ASSIGN(p.operands.bias, pack_bias_of(l, bias, plan, values));
   plan.pack(values, p.operands.weights, ThreadPool::shared());
   p.bias_at = aligned_up(static_cast<int64_t>(p.operands.weights.size()));
   return p;
@@ -356,7 +357,9 @@ FamilyResult check_family(const Family& family, uint32_t seed, const MakeUnit& m
   if (!unit) return fail(State::Failed, unit.status().to_string());
   if (only_pools(family) && !(*unit)->waits_for_pooling())
     return fail(State::LeftOut, "this driver never reports the end of pooling tasks");
-  const Prepared p = prepare(family, seed);
+  const Result<Prepared> prepared = prepare(family, seed);
+  if (!prepared) return fail(State::Failed, prepared.status().to_string());
+  const Prepared& p = *prepared;
   const Result<Outcome> outcome = run_family(family, p, **unit);
   if (!outcome) return fail(State::Failed, outcome.status().to_string());
   result.tasks = outcome->tasks;

@@ -85,7 +85,7 @@ class Emitter {
     for (const FolderStep& s : layer_.steps) {
       PlacedStep placed;
       if (const auto* conv = std::get_if<ConvLayer>(&s.layer)) {
-        placed.operands = pack_operands(*conv, s.weights.data(), s.bias);
+        ORKNN_TRY_ASSIGN(placed.operands, pack_operands(*conv, s.weights.data(), s.bias));
         ORKNN_TRY_ASSIGN(placed.weights, space_.allocate(placed.operands.weights.size()));
         if (conv->has_bias) ORKNN_TRY(assign(placed.bias, placed.operands.bias.size()));
       }

@@ -31,7 +31,7 @@ struct ConvBench {
 
   // What the layer has no use for stays without an address.
   Status place() {
-    packed = pack_operands(layer, weights.data(), bias);
+    ORKNN_TRY_ASSIGN(packed, pack_operands(layer, weights.data(), bias));
     input_cube.resize(static_cast<size_t>(layer.input_bytes()));
     output_cube.resize(static_cast<size_t>(layer.output_bytes()));
     pack_cube(layer.input(), TensorOrder::Hwc, input.data(), input_cube, layer.in_zero_point);
