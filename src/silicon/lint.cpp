@@ -325,6 +325,7 @@ std::vector<std::string> lint_convolution(const Registers& r) {
   f.expect_written({Block::Cna, Block::Core, Block::Dpu, Block::DpuRdma});
   check_cna(r, c, d, f);
   check_core(r, c, d, f);
+  f.expect(!d.depthwise || bytes_of(d.out) < 4, "no recipe for results of 32 bits of a depthwise convolution");
   f.expect(!d.flying && d.depthwise == c.depthwise, "CNA and DPU disagree about the kind of convolution");
   f.expect(d.process == (c.precision == Precision::Half ? Precision::Half : Precision::Int8),
            "CNA and DPU disagree about the precision");

@@ -319,6 +319,7 @@ Status check_limits(const ConvLayer& l) {
 
 Status check_combination(const ConvLayer& l) {
   if (l.depthwise && l.kernels != l.channels) return unsupported("a depthwise convolution has one kernel per channel");
+  if (l.depthwise && bytes_of(l.out) == 4) return unsupported("there is no proven depthwise convolution with results of 32 bits");
   if (l.depthwise && l.element_wise)
     return unsupported("there is no proven way to combine a second tensor with a depthwise convolution");
   if (!l.channel_multipliers.empty() && !l.has_bias) return invalid_argument("scales per channel come with a bias");

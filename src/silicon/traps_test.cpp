@@ -155,6 +155,27 @@ TEST(Traps, EveryWindowReadsTheInput) {
   const Window2d most{.height = 3, .width = 3, .dilation_y = 2, .dilation_x = 2, .top = 4, .bottom = 4, .left = 4, .right = 4};
   EXPECT_TRUE(accepts(stream_of(windowed(layer(), most))));
 }
+TEST(Traps, NobodyHasRunDepthwiseResultsOf32Bits) {
+  ConvLayer l = layer(8, 8, 64, 64);
+  l.has_bias = false;
+  l.out = Precision::Int32;
+  const Stream direct = stream_of(l);
+  EXPECT_TRUE(accepts(direct));
+  EXPECT_EQ(conv_streams(depthwise(l), {}).status().code(), Code::Unsupported);
+  // What is particular to such results, in a depthwise stream.
+  l.out = Precision::Int8;
+  Stream stream = stream_of(depthwise(l));
+  EXPECT_TRUE(accepts(stream));
+  for (const Field f : {CORE_MISC_CFG_QD_EN, Field{reg::DPU_DATA_FORMAT}, Field{reg::DPU_BS_OW_CFG}, Field{reg::DPU_SURFACE_ADD},
+                        Field{reg::DPU_OUT_CVT_SCALE}, Field{reg::DPU_OUT_CVT_SHIFT}, Field{reg::DPU_OUT_CVT_OFFSET}})
+    stream = with(stream, f, value_of(direct, f));
+  const auto task = decode_task(stream);
+  ASSERT_TRUE(task);
+  EXPECT_EQ(lint(*task), std::vector<std::string>{"no recipe for results of 32 bits of a depthwise convolution"});
+  l.in = Precision::Half;
+  l.out = Precision::Float;
+  EXPECT_EQ(conv_streams(depthwise(l), {}).status().code(), Code::Unsupported);
+}
 TEST(Traps, MultipliersCarry) {
   const float just_below_one = std::nextafter(1.0f, 0.0f);
   const ScaleShift s = split_output_scale(just_below_one);
