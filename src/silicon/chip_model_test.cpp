@@ -160,6 +160,28 @@ TEST(ChipModel, BiasesThatLeave32BitsAreRefused) {
   }
 }
 
+// Readers are programmed with whole groups of channels.
+TEST(ChipModel, ReadersStayInsideOfTheirBuffers) {
+  Bench bench(with_operand(conv(7, 9, 40, 40)));
+  ASSERT_TRUE(bench.place());
+  const auto task = decode_task(bench.streams[0]);
+  ASSERT_TRUE(task);
+  EXPECT_TRUE(lint(*task, bench.memory).empty());
+  const auto with_sizes = [&](size_t operand, size_t bias) {
+    DeviceMemory memory;
+    EXPECT_TRUE(memory.map("input", bench.at.input, bench.input_cube));
+    EXPECT_TRUE(memory.map("weights", bench.at.weights, bench.packed.weights));
+    EXPECT_TRUE(memory.map("bias", bench.at.bias, std::span(bench.packed.bias).first(bias)));
+    EXPECT_TRUE(memory.map("output", bench.at.output, bench.output_cube));
+    EXPECT_TRUE(memory.map("operand", bench.at.operand, std::span(bench.operand_cube).first(operand)));
+    return lint(*task, memory);
+  };
+  constexpr size_t kPlane = 7 * 9 * 16;
+  EXPECT_TRUE(with_sizes(4 * kPlane, size_t{64} * 4).empty());
+  EXPECT_FALSE(with_sizes(3 * kPlane, size_t{64} * 4).empty());
+  EXPECT_FALSE(with_sizes(4 * kPlane, size_t{40} * 4).empty());
+}
+
 TEST(ChipModel, ExecutesTheRecipesAsPlainArithmetic) {
   for (const Case& c : cases()) {
     Bench bench(c.layer);

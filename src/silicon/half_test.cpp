@@ -278,6 +278,27 @@ class HalfNetwork {
   }
 };
 
+// The reader of a second tensor is programmed with whole groups of channels; nothing else wants so much of this one.
+TEST(HalfNetworks, SecondTensorsHaveRoomForWhatIsRead) {
+  format::Program program;
+  ir::Graph& g = program.graph;
+  const ir::Dims dims{1, 20, 12, 10};
+  const ir::TensorId x = g.add_tensor("x", DType::Float16, ir::to_shape(dims)),
+                     pooled = g.add_tensor("pooled", DType::Float16, ir::to_shape(dims)),
+                     y = g.add_tensor("y", DType::Float16, ir::to_shape(dims));
+  ir::Attributes window;
+  window.set("kernel_shape", std::vector<int64_t>{3, 3});
+  window.set("pads", std::vector<int64_t>(4, 1));
+  g.add_node({.op = "MaxPool", .name = "pool", .inputs = {x}, .outputs = {pooled}, .attributes = window});
+  g.add_node({.op = "Add", .name = "add", .inputs = {pooled, x}, .outputs = {y}});
+  make_tasks(program, x, y);
+  auto image = make_image(program, ops::builtin_ops());
+  ASSERT_TRUE(image) << image.status().to_string();
+  for (const ImageStep& s : image->steps) EXPECT_EQ(s.kind, ImageStep::Kind::Streams) << s.reason;
+  const auto network = Network::create(program, ops::builtin_ops(), std::move(*image), make_chip_model_unit());
+  EXPECT_TRUE(network) << network.status().to_string();
+}
+
 TEST(HalfNetworks, RunAsStreams) {
   const HalfNetwork small;
   auto image = make_image(small.program, ops::builtin_ops());

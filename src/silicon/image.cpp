@@ -84,7 +84,9 @@ class ImageMaker {
     if (!l.ends_on_host())
       reserve(l.output.tensor, l.output.cube, l.output.order,
               conv ? static_cast<uint64_t>(conv->output_bytes()) : bytes_of_cube(l.output), l.output.rows);
-    if (l.operand.tensor) reserve(l.operand.tensor, l.operand.cube, l.operand.order, bytes_of_cube(l.operand), l.operand.rows);
+    if (l.operand.tensor)  // read with as many channels as the output is written
+      reserve(l.operand.tensor, l.operand.cube, l.operand.order,
+              conv ? static_cast<uint64_t>(conv->output_bytes()) : bytes_of_cube(l.operand), l.operand.rows);
   }
 
   // --- concatenation and slices by addressing ---------------------------------------------------------------------------------

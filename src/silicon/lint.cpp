@@ -461,13 +461,14 @@ class Accesses {
   std::vector<std::string> problems_;
 };
 
-void add_dpu(const DpuTask& d, int64_t bias_channels, Accesses& a) {
+// The readers fetch as many channels as the writer has, real ones or not.
+void add_dpu(const DpuTask& d, Accesses& a) {
   const int64_t planes = ceil_divide(d.channels, lanes_of(d.out));
   a.add_written(d.destination, (planes - 1) * d.surface_stride + d.pixels() * kAtomBytes, "the output");
-  if (d.bias_use == 1) a.add(d.bias_address, bias_channels * 4, "the bias");
-  if (d.bias_use == 7) a.add(d.bias_address, ceil_divide(bias_channels, kBiasGroup) * kBiasGroupBytes, "the bias");
+  if (d.bias_use == 1) a.add(d.bias_address, d.channels * 4, "the bias");
+  if (d.bias_use == 7) a.add(d.bias_address, ceil_divide(d.channels, kBiasGroup) * kBiasGroupBytes, "the bias");
   if (!d.ew_operation) return;
-  const int64_t plane = d.pixels() * kAtomBytes, operands = ceil_divide(d.real_channels, d.operand_lanes());
+  const int64_t plane = d.pixels() * kAtomBytes, operands = ceil_divide(d.channels, d.operand_lanes());
   a.add(d.even_address, (operands - 1) / 2 * (plane + d.even_notch) + plane, "the second operand");
   if (operands > 1) a.add(d.odd_address, (operands - 2) / 2 * (plane + d.odd_notch) + plane, "the second operand");
 }
@@ -498,7 +499,7 @@ std::vector<std::string> lint(const DecodedTask& task, const DeviceMemory& memor
   } else {
     a.add(d.even_address, ceil_divide(d.channels, lanes_of(d.in)) * d.pixels() * kAtomBytes, "the input");
   }
-  add_dpu(d, d.real_channels, a);
+  add_dpu(d, a);
   return a.take();
 }
 

@@ -64,7 +64,7 @@ struct ConvLayer {
   WeightPlan weights() const;
   Cube input() const { return {height, width, channels, in}; }
   Cube output() const { return {out_height, out_width, kernels, out}; }
-  // Bytes of the buffers that input and output need.
+  // Bytes of the buffers that input and output need, and an operand as many as the output.
   int64_t input_bytes() const;
   int64_t output_bytes() const;
 };

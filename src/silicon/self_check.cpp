@@ -281,7 +281,7 @@ struct Outcome {
 Result<Outcome> run_family(const Family& family, const Prepared& p, Unit& unit) {
   ORKNN_TRY_ASSIGN(const UnitBuffer features, unit.allocate(BufferUse::Features, p.features.size()));
   ORKNN_TRY_ASSIGN(const UnitBuffer operands,
-                   unit.allocate(BufferUse::Operands, p.bias_at + std::max<uint64_t>(p.operands.bias.size(), 1)));
+                   unit.allocate(BufferUse::Operands, p.bias_at + aligned_up(std::max<int64_t>(std::ssize(p.operands.bias), 1))));
   std::memcpy(features.bytes.data(), p.features.data(), p.features.size());
   std::memset(operands.bytes.data(), 0, operands.bytes.size());
   std::ranges::copy(p.operands.weights, operands.bytes.begin());

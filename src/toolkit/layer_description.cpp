@@ -73,7 +73,7 @@ int64_t bytes_in_memory(const FolderLayer& layer, size_t i) {
   for (const FolderStep& s : layer.steps)
     if (const auto* conv = std::get_if<ConvLayer>(&s.layer)) {
       if (s.input == i) bytes = std::max(bytes, conv->input_bytes());
-      if (s.output == i) bytes = std::max(bytes, conv->output_bytes());
+      if (s.output == i || s.operand == i) bytes = std::max(bytes, conv->output_bytes());
     }
   return bytes;
 }

@@ -129,6 +129,7 @@ class Emitter {
   }
 
   Status execute() {
+    std::vector<std::vector<std::byte>> biases;
     DeviceMemory memory;
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (layer_.tensors[i].file.empty()) continue;
@@ -138,7 +139,11 @@ class Emitter {
     for (size_t i = 0; i < steps_.size(); ++i) {
       PlacedStep& s = steps_[i];
       if (s.weights) ORKNN_TRY(memory.map("weights " + std::to_string(i), s.weights, s.operands.weights));
-      if (s.bias) ORKNN_TRY(memory.map("bias " + std::to_string(i), s.bias, s.operands.bias));
+      if (!s.bias) continue;
+      // The reader fetches a bias for every channel that is written, of which short groups hold less: a driver allocates pages.
+      biases.push_back(s.operands.bias);
+      biases.back().resize(static_cast<size_t>(round_up(std::ssize(biases.back()), AddressSpace::kPage)));
+      ORKNN_TRY(memory.map("bias " + std::to_string(i), s.bias, biases.back()));
     }
     for (const PlacedStep& s : steps_) ORKNN_TRY(run_streams(s.streams, memory, ThreadPool::shared()));
     return {};

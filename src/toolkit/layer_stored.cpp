@@ -56,6 +56,7 @@ class StoredLayer {
 
   Result<StoredRun> run() {
     ORKNN_TRY_ASSIGN(const FolderLayer layer, guarded([&] { return described(); }));
+    extend_biases();
     DeviceMemory memory;
     for (auto& [name, b] : buffers_) ORKNN_TRY(memory.map(name, b.address, b.bytes));
     for (size_t i = 0; i < layer.tensors.size(); ++i)
@@ -149,6 +150,17 @@ class StoredLayer {
     layer.steps.push_back(std::move(step));
     layer.tensors = {{"input", "input_cube.bin", cube}, {"output", "output_cube.bin", cube}};
     return layer;
+  }
+  // The reader fetches a bias for every channel that is written, of which some folders hold the real ones only: on a board the
+  // rest of the page belongs to the buffer, as far as no other one begins there.
+  void extend_biases() {
+    for (auto& [name, b] : buffers_) {
+      if (!name.starts_with("bias")) continue;
+      uint64_t end = (b.address + b.bytes.size() + AddressSpace::kPage - 1) / AddressSpace::kPage * AddressSpace::kPage;
+      for (const auto& [other_name, other] : buffers_)
+        if (other.address > b.address) end = std::min<uint64_t>(end, other.address);
+      if (end > b.address + b.bytes.size()) b.bytes.resize(end - b.address);
+    }
   }
   // This form states no sizes.
   void size_single(const FolderLayer& layer) {

@@ -34,6 +34,9 @@ struct ConvBench {
     ORKNN_TRY_ASSIGN(packed, pack_operands(layer, weights.data(), bias));
     input_cube.resize(static_cast<size_t>(layer.input_bytes()));
     output_cube.resize(static_cast<size_t>(layer.output_bytes()));
+    // The reader fetches a bias for every channel that is written, of which short groups hold less: a driver allocates pages.
+    if (layer.grouping == Grouping::Short)
+      packed.bias.resize(static_cast<size_t>(round_up(std::ssize(packed.bias), AddressSpace::kPage)));
     pack_cube(layer.input(), TensorOrder::Hwc, input.data(), input_cube, layer.in_zero_point);
     if (layer.element_wise) {
       operand_cube.resize(output_cube.size());
