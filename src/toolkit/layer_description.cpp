@@ -163,6 +163,17 @@ void read_activation(const Fields& op, double accumulator_scale, ConvLayer& laye
   if (op.has("ceiling_accumulator")) layer.ceiling = op.integer("ceiling_accumulator");
 }
 
+// The rows of a product are pixels.
+Status check_product_rows(const Fields& op, const Cube& input) {
+  const int64_t rows = input.height * input.width;
+  if (const std::string kind = op.text("kind"); (kind != "matmul" && kind != "fully_connected") || rows == 1 || rows % 4 == 0)
+    return {};
+  return unsupported("layer.json: other numbers of rows of a product come out wrong on boards")
+      .expected("1 or a multiple of 4")
+      .found(std::to_string(rows))
+      .hint("add rows of zeros, and leave out their results");
+}
+
 Result<PoolTask::Method> pool_method(const std::string& name) {
   if (name == "avg" || name == "average") return PoolTask::Method::Average;
   if (name == "max") return PoolTask::Method::Max;
@@ -239,6 +250,7 @@ class ChainReader {
     step.input = source_of(op, "input");
     step.output = tensor_of(op, "output");
     const FolderTensor &in = layer_.tensors[step.input], &out = layer_.tensors[step.output];
+    ORKNN_TRY(check_product_rows(op, in.cube));
     ConvLayer l;
     l.depthwise = op.text("kind") == "depthwise";
     set_geometry(op, in.cube, out.cube, l);
@@ -445,6 +457,7 @@ class SingleReader {
     const bool widens = (l.in == Precision::Int8 && l.out == Precision::Int32) ||
                         (l.in == Precision::Half && (l.out == Precision::Half || l.out == Precision::Float));
     if (!widens) return unsupported("layer.json: there is no recipe for these types of input and output");
+    ORKNN_TRY(check_product_rows(fields_, l.input()));
     FolderStep step;
     add_tensor("input", l.input());
     add_tensor("output", l.output());

@@ -364,6 +364,44 @@ TEST(LayerFolder, DescriptionsThatCannotBeAreRefused) {
   EXPECT_TRUE(says(text, "'input.npy' does not fit layer.json")) << text;
 }
 
+// Nothing is written for what boards compute wrongly or nobody has run.
+TEST(LayerFolder, LayersWithoutARecipeAreRefused) {
+  const tests::TemporaryFolder scratch;
+  const auto ones = [&](const char* file, DType dtype, const ir::Dims& dims) {
+    const ir::TensorData data =
+        ir::convert(ir::TensorData::from<float>(dims, std::vector<float>(ir::element_count(dims), 1)).view(), dtype);
+    ASSERT_TRUE(data::write_npy(scratch.file(file), data));
+  };
+  const auto problem = [&](const std::string& layer) {
+    std::ofstream(scratch.file("layer.json")) << "{\"layer\": {" << layer << "}}";
+    const auto report = emit_layer(fs::path(scratch.file("layer.json")).parent_path().string(), scratch.file("out"));
+    return report ? std::string("accepted") : report.status().to_string();
+  };
+  const auto product = [&](int64_t rows) {
+    ones("input.npy", DType::Float16, {32, rows, 1});
+    const std::string n = std::to_string(rows);
+    return problem(R"("kind": "matmul", "dtype": "f16", "in_channels": 32, "out_channels": 32, "in_width": 1, "out_width": 1,
+                      "in_height": )" +
+                   n + R"(, "out_height": )" + n);
+  };
+  ones("weights.npy", DType::Float16, {32, 32, 1, 1});
+  for (const int64_t rows : {1, 4, 8}) EXPECT_EQ(product(rows), "accepted") << rows;
+  for (const int64_t rows : {2, 3, 5, 6}) {
+    EXPECT_NE(product(rows).find("rows of a product"), std::string::npos) << product(rows);
+    EXPECT_NE(product(rows).find("found " + std::to_string(rows)), std::string::npos) << product(rows);
+  }
+  const auto depthwise = [&](DType dtype, const char* in, const char* out) {
+    ones("input.npy", dtype, {64, 8, 8});
+    ones("weights.npy", dtype, {1, 64, 3, 3});
+    return problem(std::string(R"("kind": "depthwise", "in_channels": 64, "out_channels": 64, "in_height": 8, "in_width": 8,
+                                  "out_height": 6, "out_width": 6, "kernel": [3, 3], "dtype": ")") +
+                   in + R"(", "out_dtype": ")" + out + "\"");
+  };
+  EXPECT_EQ(depthwise(DType::Float16, "f16", "f16"), "accepted");
+  for (const std::string& text : {depthwise(DType::Int8, "i8", "i32"), depthwise(DType::Float16, "f16", "f32")})
+    EXPECT_NE(text.find("no proven depthwise convolution with results of 32 bits"), std::string::npos) << text;
+}
+
 // The single form; `ew` is null or the name of an operation.
 TEST(LayerFolder, ElementWiseOperationsAreNamed) {
   const tests::TemporaryFolder scratch;
