@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
+#include <string_view>
 
 #include "base/half.h"
 #include "silicon/geometry.h"
@@ -19,8 +20,8 @@ class Findings {
   explicit Findings(const Registers& registers) : registers_(registers) {}
 
   // False when it does not hold, so that checks which rely on it can be left out.
-  bool expect(bool holds, const std::string& problem) {
-    if (!holds) problems_.push_back(problem);
+  bool expect(bool holds, std::string_view problem) {
+    if (!holds) problems_.emplace_back(problem);
     return holds;
   }
   bool expect_value(uint16_t offset, std::initializer_list<uint32_t> legal) {
@@ -34,8 +35,8 @@ class Findings {
     return value == legal || expect(false, name_of(f) + " is " + std::to_string(value) + ", expected " + std::to_string(legal));
   }
   void expect_aligned(uint16_t offset, uint32_t multiple) {
-    expect(registers_.get(offset) % multiple == 0,
-           describe(offset, registers_.get(offset)) + ", not a multiple of " + std::to_string(multiple));
+    const uint32_t value = registers_.get(offset);
+    if (value % multiple != 0) expect(false, describe(offset, value) + ", not a multiple of " + std::to_string(multiple));
   }
   // Registers keep their values between tasks, so a task writes all that its blocks have, unless it is known to work without.
   void expect_written(std::initializer_list<Block> blocks, std::span<const uint16_t> unless = {}) {
@@ -172,22 +173,24 @@ void check_core(const Registers& r, const ConvTask& c, const DpuTask& d, Finding
 
 // BS or BN: what is off has no operands, what is on gets them from where they are.
 void check_stage(const Stage& s, uint32_t config, uint32_t mul_config, const char* name, Findings& f) {
-  const std::string stage = name;
+  const auto expect = [&](bool holds, const char* problem) {
+    if (!holds) f.expect(false, std::string(name) + problem);
+  };
   const uint32_t unused = s.bypass ? config & ~0x53u : 0;
-  f.expect(unused == 0, stage + " is bypassed and configured at the same time");
-  f.expect(!s.bypass || (s.alu_bits == 0 && mul_config == 0 && s.ceiling_bits == 0), stage + " is bypassed and has operands");
-  f.expect(!s.bypass || (config & 0x52) == 0x52, stage + " is bypassed, its parts are not");
-  f.expect(!s.alu || s.algorithm == 2, stage + " does not add");
-  f.expect(s.alu || (!s.alu_from_memory && s.alu_bits == 0), stage + " has an addend and does not add");
-  f.expect(!s.alu_from_memory || s.alu_bits == 0, stage + " has two addends");
-  f.expect(s.alu || s.algorithm == 0 || s.bypass, stage + " has an algorithm and does not add");
-  f.expect(s.mul || mul_config == 0, stage + " has a factor and does not multiply");
-  f.expect(!s.mul_from_memory || s.mul_operand == 0, stage + " has two factors");
-  f.expect((mul_config & field::DPU_BS_MUL_CFG_TRUNCATE_SRC.mask()) == 0, stage + " takes its shift from memory");
-  f.expect(s.prelu ? s.mul : s.shift == s.negative_shift, stage + " shifts products of either sign by other numbers");
-  f.expect(s.ceiling_on || s.ceiling_bits == 0, stage + " has a ceiling that is off");
-  f.expect(!s.ceiling_on || s.ceiling >= 0, stage + " has a ceiling below zero");
-  f.expect(s.relu || (config & field::DPU_BS_CFG_RELUX_EN.mask()) == 0, stage + " has a ceiling without ReLU");
+  expect(unused == 0, " is bypassed and configured at the same time");
+  expect(!s.bypass || (s.alu_bits == 0 && mul_config == 0 && s.ceiling_bits == 0), " is bypassed and has operands");
+  expect(!s.bypass || (config & 0x52) == 0x52, " is bypassed, its parts are not");
+  expect(!s.alu || s.algorithm == 2, " does not add");
+  expect(s.alu || (!s.alu_from_memory && s.alu_bits == 0), " has an addend and does not add");
+  expect(!s.alu_from_memory || s.alu_bits == 0, " has two addends");
+  expect(s.alu || s.algorithm == 0 || s.bypass, " has an algorithm and does not add");
+  expect(s.mul || mul_config == 0, " has a factor and does not multiply");
+  expect(!s.mul_from_memory || s.mul_operand == 0, " has two factors");
+  expect((mul_config & field::DPU_BS_MUL_CFG_TRUNCATE_SRC.mask()) == 0, " takes its shift from memory");
+  expect(s.prelu ? s.mul : s.shift == s.negative_shift, " shifts products of either sign by other numbers");
+  expect(s.ceiling_on || s.ceiling_bits == 0, " has a ceiling that is off");
+  expect(!s.ceiling_on || s.ceiling >= 0, " has a ceiling below zero");
+  expect(s.relu || (config & field::DPU_BS_CFG_RELUX_EN.mask()) == 0, " has a ceiling without ReLU");
 }
 
 struct WriterForm {

@@ -112,13 +112,10 @@ void put_in_blocks(ConvLayer& layer, LayerWeights& weights) {
   weights.plan.own_channels = weights.plan.kernels_together = 1;
 }
 
-Status try_recipe(const ConvLayer& layer) {
-  ORKNN_TRY_ASSIGN(const std::vector<Stream> streams, conv_streams(layer, {}));
-  return check_streams(streams);
-}
-
 bool accept(Lowering& l, const ConvLayer& layer) {
-  if (const Status tried = try_recipe(layer); !tried) return l.refuse(tried.message());
+  const auto streams = conv_streams(layer, {});
+  if (!streams) return l.refuse(streams.status().message());
+  if (const Status checked = check_streams(*streams); !checked) return l.refuse(checked.message());
   l.result.layer = layer;
   return true;
 }

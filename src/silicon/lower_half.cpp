@@ -98,7 +98,8 @@ bool finish(Lowering& l, ConvLayer layer, LayerWeights weights, const std::vecto
       whole.has_bias = true;
       first = 1;
     }
-  if (!set_tail(l, whole, first) || !try_recipe(whole)) {
+  if (!set_tail(l, whole, first) || !accept(l, whole)) {
+    l.result.reason.clear();
     l.result.operand = {};
     if (layer.depthwise) put_in_blocks(layer, weights);
     layer.out = Precision::Float;
@@ -106,8 +107,8 @@ bool finish(Lowering& l, ConvLayer layer, LayerWeights weights, const std::vecto
     l.result.tail_on_host = true;
     whole = layer;
     bias = own_bias;
+    if (!accept(l, whole)) return false;
   }
-  if (!accept(l, whole)) return false;
   auto packed = pack_bias_of(whole, bias, weights.plan, nullptr);
   if (!packed) return l.refuse(packed.status().message());
   l.result.bias = std::move(*packed);

@@ -49,8 +49,6 @@ bool set_cubes(Lowering& l, Precision precision);
 ConvLayer mean_layer(const Lowering& l, const Window2d& window);
 // Rows of a left matrix, products with a constant one of [depth, columns]: pixels of pictures one column wide.
 bool set_rows(Lowering& l, int64_t depth, int64_t columns, Precision precision);
-// Makes the layer's streams and checks them as whoever places them will.
-Status try_recipe(const ConvLayer& layer);
 // Tries the recipe, so that its limits become the reason, and what the lint refuses too: the model runs with that layer on the
 // CPU.
 bool accept(Lowering& l, const ConvLayer& layer);
