@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -118,6 +119,23 @@ def test_a_worker_that_always_dies_is_an_error(run):
     assert code == 0 and "died" not in table
 
 
+class Refused(sweep._Children):
+    """Evaluations fail, as they do without space for their files."""
+
+    def run(self, words, cwd):
+        return super().run(["sh", "-c", "echo no space >&2; exit 1"] if "compare" in words else words, cwd)
+
+
+def test_failed_evaluations_are_tried_again(run):
+    sweep._RUNNING = Refused()
+    code, table = run("a")
+    rows = list(csv.DictReader(table.splitlines()))
+    assert code == 1 and all(r["status"] == "failed" and "no space" in r["error"] for r in rows)
+    sweep._RUNNING = sweep._Children()
+    code, table = run("a")
+    assert code == 0 and "no space" not in table
+
+
 def test_an_interrupted_sweep_goes_on(models, pictures, tmp_path):
     """Ctrl-C ends the command and what it started; the second time only the rest is done."""
     words = [
@@ -177,6 +195,25 @@ def test_ray_is_optional(models, tmp_path, monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert sweep.main([models[0], "--platforms", "rk3588", "-o", str(tmp_path / "r"), "--ray", "auto"]) == 1
     assert "needs the package 'ray'" in capfd.readouterr().err
+
+
+def test_what_is_no_ray_cluster_is_said_soon(models, tmp_path, monkeypatch, capfd):
+    """A package 'ray' that waits without end, as Ray does where nobody, or something else, listens."""
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "__init__.py").write_text("import time\ndef init(**options):\n    time.sleep(1000)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace())
+    monkeypatch.setattr(sweep, "CLUSTER_SECONDS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        for address, why in (
+            ("127.0.0.1:1", "refused"),
+            ("ray://127.0.0.1:1", "refused"),
+            (f"127.0.0.1:{other.getsockname()[1]}", "within 1 s"),
+            ("auto", "within 1 s"),
+        ):
+            assert sweep.main([models[0], "--platforms", "rk3588", "-o", str(tmp_path / "r"), "--ray", address]) == 1
+            err = capfd.readouterr().err
+            assert f"There is no Ray cluster at '{address}': " in err and why in err
 
 
 def test_nodes_without_the_files_get_them(models, pictures, tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ import os
 import pathlib
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,7 @@ COLUMNS = [
 ]
 ATTEMPTS = 3  # of a task whose worker died
 SAMPLES_PER_TASK = 64
+CONNECT_SECONDS, CLUSTER_SECONDS = 5, 60  # until a Ray cluster must take a connection, and reply
 PROGRAM = pathlib.Path(__file__).resolve().parent / "bin" / "openrknn"
 
 # Options of quantization, which the float model is built without; those that take a value are True.
@@ -336,6 +338,25 @@ def _on_cluster(task, contents):
         return run_task(task, local)
 
 
+def _find_cluster(address):
+    """ValueError unless a Ray cluster replies at the address: ray.init() waits without end where there is something else."""
+    nobody = f"There is no Ray cluster at {address!r}"
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise ValueError(f"{nobody}: {error}!") from None
+    program = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
+    words = [sys.executable, "-c", program, address]
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CLUSTER_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"{nobody}: it did not reply within {CLUSTER_SECONDS} s!") from None
+    if done.returncode != 0:
+        raise ValueError(f"{nobody}: {(done.stderr.strip().splitlines() or ['ray.init() failed'])[-1]}")
+
+
 class Cluster:
     """A Ray cluster. OpenRKNN must be installed on its nodes; files come along where they are missing."""
 
@@ -345,6 +366,7 @@ class Cluster:
         except ImportError:
             raise ValueError("--ray needs the package 'ray' (pip install ray)!") from None
         self.ray = ray
+        _find_cluster(address)
         try:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except Exception as error:
@@ -408,11 +430,13 @@ class Results:
         return os.path.join(self.folder, "models", f"{key}.{name}")
 
     def facts(self, key):
+        """None also for a task that failed: it may go better this time."""
         try:
             with open(os.path.join(self.folder, "tasks", key + ".json"), encoding="utf-8") as file:
-                return json.load(file)
+                facts = json.load(file)
         except (OSError, ValueError):
             return None
+        return None if "error" in facts else facts
 
     def has_models(self, key):
         return all(os.path.exists(self.model(key, name)) for name in ("built.rknn", "float.rknn"))
@@ -446,13 +470,13 @@ class Sweep:
         """Does what is not yet done; returns the rows in the order of the combinations."""
         for combination in self.combinations:
             facts = self.results.facts(combination.key)
-            if facts is not None and "error" not in facts and self._may_evaluate(combination):
+            if facts is not None and self._may_evaluate(combination):
                 self._evaluate(combination)
             else:
                 self._build(combination)
         while self.workers.pending:
             task, facts, files = self.workers.next()
-            if not facts.get("error", "").startswith("the worker died"):  # that may go better next time
+            if "error" not in facts:  # what failed is tried again by the next sweep
                 self.results.store(task["key"], facts, files)
             self.done[task["key"]] = facts
             self._show(task, facts)
