@@ -5,9 +5,12 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -101,26 +104,65 @@ def test_lists_of_devices(devices, openrknn, capsys, monkeypatch, tmp_path):
     assert json.loads(openrknn("devices", "--json").stdout)[1]["platform"] == "rk1808"
 
 
-def test_adb_serials_are_forwarded(devices, model, monkeypatch, tmp_path, capfd):
-    """An adb that knows one board and forwards its port: the real one does the same."""
-    server = devices("--no-announce")
+@pytest.fixture
+def adb(tmp_path, monkeypatch):
+    """adb(serial=port, ...): an adb that knows these devices and forwards to the ports; the real one does the same. Returns the file
+    that lists what was forwarded."""
     (tmp_path / "bin").mkdir()
-    adb = tmp_path / "bin" / "adb"
-    port = server.address.rpartition(":")[2]
     forwards = tmp_path / "forwards"
-    forwards.write_text("OTHER tcp:9 tcp:8088\nSERIAL7 tcp:9 tcp:5555\n")
-    adb.write_text(
-        f"""#!/bin/sh
+    forwards.write_text("OTHER tcp:9 tcp:8088\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+
+    def install(**ports):
+        program = tmp_path / "bin" / "adb"
+        listed = "".join(f"{serial}\\tdevice\\n" for serial in ports)
+        cases = "".join(
+            f'"-s {serial} forward tcp:0 tcp:8088") echo {port}; echo {serial} tcp:{port} tcp:8088 >> {forwards} ;;\n'
+            for serial, port in ports.items()
+        )
+        program.write_text(
+            f"""#!/bin/sh
 case "$*" in
-devices) printf 'List of devices attached\\nSERIAL7\\tdevice\\nlost\\toffline\\n' ;;
+devices) printf 'List of devices attached\\n{listed}lost\\toffline\\n' ;;
 "forward --list") cat {forwards} ;;
-"-s SERIAL7 forward tcp:0 tcp:8088") echo {port}; echo SERIAL7 tcp:{port} tcp:8088 >> {forwards} ;;
-*) exit 1 ;;
+{cases}*) exit 1 ;;
 esac
 """
-    )
-    adb.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+        )
+        program.chmod(0o755)
+        return forwards
+
+    return install
+
+
+@pytest.fixture
+def phone():
+    """The port that leads to a device without rknn_server: adb accepts a connection and closes it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def close_all():
+        while True:
+            try:
+                listener.accept()[0].close()
+            except OSError:
+                return
+
+    thread = threading.Thread(target=close_all)
+    thread.start()
+    yield listener.getsockname()[1]
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join()
+
+
+def port_of(server):
+    return server.address.rpartition(":")[2]
+
+
+def test_adb_serials_are_forwarded(devices, model, adb, capfd):
+    server = devices("--no-announce")
+    forwards = adb(SERIAL7=port_of(server))
+    forwards.write_text("OTHER tcp:9 tcp:8088\nSERIAL7 tcp:9 tcp:5555\n")
     for count in (1, 2):
         api = connected(model[0], "rk3588", device_id="SERIAL7")
         assert api.inference([picture()])[0].tobytes() == model[1].tobytes()
@@ -128,6 +170,68 @@ esac
         assert server.status()["runs"] == count
         api.release()
     assert len(forwards.read_text().splitlines()) == 3, "one port serves all connections"
+
+
+def test_a_phone_is_no_board(devices, model, adb, phone, monkeypatch, capfd):
+    """adb devices without rknn_server are none of the chip's: alone the chip is simulated, beside a board the board is meant."""
+    adb(PHONE=phone)
+    for device_id in (None, "PHONE"):
+        api = connected(model[0], "rk3588", device_id=device_id)
+        err = capfd.readouterr().err
+        assert len(re.findall("^W .*simulated in this process", err, re.M)) == 1
+        assert f"the adb device 'PHONE' has no rknn_server: the connection to 127.0.0.1:{phone} broke" in err or (
+            f"the adb device 'PHONE' has no rknn_server: the rknn_server at 127.0.0.1:{phone} has closed the connection" in err
+        )
+        assert api.inference([picture()])[0].tobytes() == model[1].tobytes()
+        api.release()
+    board = devices(name="board")
+    other = devices("--no-announce", platform="rk3566")
+    adb(PHONE=phone, OTHER_CHIP=port_of(other))
+    api = connected(model[0], "rk3588")
+    assert f"Connected to board at {board.address}" in capfd.readouterr().err
+    second = devices("--no-announce")
+    adb(PHONE=phone, SECOND=port_of(second))
+    assert api.init_runtime("rk3588") == -1 and "one of board, SECOND" in capfd.readouterr().err
+    monkeypatch.setenv("ORKNN_DEVICE", "PHONE")
+    assert api.init_runtime("rk3588") == -1
+    assert (
+        "'PHONE', which ORKNN_DEVICE names, is not in reach: the adb device 'PHONE' has no rknn_server" in capfd.readouterr().err
+    )
+    api.release()
+
+
+def test_what_listens_and_is_no_server(model, phone, capfd):
+    api = RKNN()
+    assert api.load_rknn(model[0]) == 0 and api.init_runtime("rk3588", device_id=f"127.0.0.1:{phone}") == -1
+    err = capfd.readouterr().err
+    assert f"127.0.0.1:{phone}" in err and "Hint: " in err
+    api.release()
+
+
+def test_the_environment_names_the_device_of_every_face(devices, model, monkeypatch, capfd):
+    """ORKNN_DEVICE holds for RKNNLite without a target as for C programs; what it names must be in reach."""
+    server = devices("--no-announce")
+    path, expected = model
+    monkeypatch.setenv("ORKNN_DEVICE", server.address)
+    lite = RKNNLite()
+    assert lite.load_rknn(path) == 0 and lite.init_runtime(core_mask=RKNNLite.NPU_CORE_0) == 0
+    assert lite.inference([picture()])[0].tobytes() == expected.tobytes() and server.status()["runs"] == 1
+    version = lite.get_sdk_version()
+    assert "  DRV: " in version and "(rknn_server)" in version and "simulator" not in version
+    api = connected(path)
+    assert server.status()["runs"] == 1 and "W init_runtime: ORKNN_DEVICE and" in capfd.readouterr().err
+    for place in ("127.0.0.1:1", "nobody"):
+        monkeypatch.setenv("ORKNN_DEVICE", place)
+        for call in (lite.init_runtime, lambda: lite.init_runtime("rk3588"), lambda: api.init_runtime("rk3588")):
+            assert call() == -1
+            err = capfd.readouterr().err
+            assert "Connect to Device Failure (-1): " in err and f"'{place}', which ORKNN_DEVICE names, is not in reach" in err
+    monkeypatch.delenv("ORKNN_DEVICE")
+    monkeypatch.setenv("ORKNN_REQUIRE_DEVICE", "1")
+    assert lite.init_runtime() == -1 and "Connect to Device Failure (-1): there is no rk3588 in reach" in capfd.readouterr().err
+    devices(listen="127.0.0.1:0", name="only")
+    assert lite.init_runtime() == 0 and "(rknn_server)" in lite.get_sdk_version()
+    lite.release(), api.release()
 
 
 def test_several_devices_need_a_name(devices, model, capfd):
@@ -263,12 +367,12 @@ def test_accuracy_analysis_on_the_device(devices, conv_model, tmp_path, capsys):
     np.save(tmp_path / "x.npy", picture()[0])
     (tmp_path / "list.txt").write_text("x.npy\n")
 
-    def analysed(folder, **device):
+    def analysed(folder, *device):
         api = RKNN()
         api.config(target_platform="rk3588")
         assert api.load_onnx(conv_model) == 0 and api.build(do_quantization=True, dataset=str(tmp_path / "list.txt")) == 0
         capsys.readouterr()
-        assert api.accuracy_analysis([str(tmp_path / "x.npy")], str(tmp_path / folder), target="rk3588", **device) == 0
+        assert api.accuracy_analysis([str(tmp_path / "x.npy")], str(tmp_path / folder), "rk3588", *device) == 0
         api.release()
         said = capsys.readouterr()
         files = {p.relative_to(tmp_path / folder): p.read_bytes() for p in (tmp_path / folder).rglob("*.txt")}
@@ -276,8 +380,8 @@ def test_accuracy_analysis_on_the_device(devices, conv_model, tmp_path, capsys):
 
     table, log, files = analysed("here")
     assert "simulated in this process" in log
-    server = devices()
-    there, log, same = analysed("there")
+    server, _ = devices(), devices(name="board-2")
+    there, log, same = analysed("there", "board-1")
     assert there == table and same == files and any(p.parts[0] == "runtime" for p in same)
     assert server.address in log and server.status()["runs"] >= 2
 
@@ -300,6 +404,7 @@ def test_layer_dumps_of_a_client(devices, model, tmp_path):
 def test_cores_and_logs_of_the_server(devices, model, tmp_path, monkeypatch):
     """RKNN_SERVER_LOGLEVEL says who comes and goes; without it there is nothing to read."""
     monkeypatch.setenv("RKNN_SERVER_LOGLEVEL", "2")
+    monkeypatch.setenv("RKNN_LOG_LEVEL", "2")
     server = devices()
     lite = RKNNLite()
     assert lite.load_rknn(model[0]) == 0 and lite.init_runtime(target="rk3588", core_mask=RKNNLite.NPU_CORE_2) == 0
@@ -308,7 +413,9 @@ def test_cores_and_logs_of_the_server(devices, model, tmp_path, monkeypatch):
     server.wait_for(lambda status: status["clients"] == [])
     server.kill(signal.SIGTERM)
     log = server.process.stderr.read()
-    assert re.search(r"I rknn_server \[\d\d:\d\d:\d\d\] \S+ \[\d+\] uses ", log) and " is gone" in log
+    assert re.search(r"^I rknn_server: \[\d\d:\d\d:\d\d\.\d{3}\] \S+ \[\d+\] uses ", log, re.M) and " is gone" in log
+    of_the_runtime = [line for line in log.splitlines() if " RKNN" in line]
+    assert of_the_runtime and all(re.match(r"[DIEW] RKNN: \[[\d:.]+\] ", line) for line in of_the_runtime)
     monkeypatch.setenv("RKNN_SERVER_LOGLEVEL", "0")
     quiet = devices()
     connected(model[0], "rk3588").release()
@@ -377,6 +484,14 @@ def test_faults_of_the_network(devices, model, monkeypatch, kind, capfd):
     direct = connected(path, "rk3588")  # the server goes on
     assert direct.inference([picture()])[0].tobytes() == expected.tobytes()
     direct.release()
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_the_unit_of_systemd_is_valid(tmp_path):
+    unit = pathlib.Path(__file__).parent.parent / "tools" / "rknn_server" / "rknn_server.service"
+    (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/rknn_server", str(SERVER)))
+    done = subprocess.run(["systemd-analyze", "verify", tmp_path / unit.name], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == ""
 
 
 def test_options_that_cannot_be(tmp_path):

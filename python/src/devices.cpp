@@ -33,23 +33,16 @@ auto unlocked(Body body) {
   return body();
 }
 
-// Address of the device that is meant; None when there is none of that kind.
-std::optional<std::string> locate_device(const std::string& chip, const std::string& id) {
-  const auto found = take(unlocked(
-      [&] { return remote::locate_device(id, [&](const std::string& p) { return runtime::runs_models_of(p, chip); }); }));
-  return found ? std::optional(found->to_string()) : std::nullopt;
-}
+constexpr const char* kNoConnection = "Connect to Device Failure (-1): ";  // what users of the vendor's tool search for
 
-// Why nobody is at `address`; empty when somebody is.
-std::string why_unreachable(const std::string& address) {
-  const remote::Address parsed = take(remote::Address::parse(address));
-  const Status status = unlocked([&] {
-    const auto options = remote::device_options_of_environment();
-    if (!options) return options.status();
-    return remote::Socket::connect(parsed, remote::Clock::now() + options->connect_timeout).status();
-  });
-  if (!status && (status.code() != Code::Io || PyErr_Occurred())) check(status);
-  return status ? "" : printable(status.to_string());
+// The device that is meant: (address, ""), or (None, what was tried) when there is none of that kind.
+std::pair<std::optional<std::string>, std::string> find_device(const std::string& chip, const std::string& id) {
+  const auto found =
+      unlocked([&] { return remote::find_device(id, [&](const std::string& p) { return runtime::runs_models_of(p, chip); }); });
+  if (PyErr_Occurred()) throw nb::python_error();  // Ctrl-C while boards were asked
+  if (found.status().code() == Code::Io) throw nb::value_error(printable(kNoConnection + found.status().to_string()).c_str());
+  check(found.status());
+  return {found->address ? std::optional(found->address->to_string()) : std::nullopt, printable(found->why)};
 }
 
 nb::bytes fetch_model(const std::string& address, const std::string& path) {
@@ -92,6 +85,14 @@ void use_device(runtime::Session& session, const std::string& address, uint32_t 
   session.choose_device_cores(mask, 0);
 }
 
+void use_device_of_environment(runtime::Session& session, uint32_t mask) {
+  const Status status = unlocked([&] { return runtime::use_device_of_environment(session); });
+  if (status.code() == Code::Io && !PyErr_Occurred())
+    throw nb::value_error(printable(kNoConnection + status.to_string()).c_str());
+  check(status);
+  if (session.device()) session.choose_device_cores(mask, 0);
+}
+
 nb::object device_facts(const runtime::Session& session) {
   if (!session.device()) return nb::none();
   const remote::Ready& ready = session.device()->facts();
@@ -118,8 +119,7 @@ void measure_on_device(const runtime::Session& session, int cores, nb::dict& fac
 void bind_devices(nb::module_& m) {
   remote::set_interrupt_check(&is_interrupted);
   m.def("chip_of_target", &chip_of_target);
-  m.def("locate_device", &locate_device);
-  m.def("why_unreachable", &why_unreachable);
+  m.def("find_device", &find_device);
   m.def("fetch_model", &fetch_model);
   m.def("list_devices", &list_devices);
   m.def("device_block", [](std::vector<std::string> adb, std::vector<std::string> ntb, bool as_list) {

@@ -513,6 +513,7 @@ NB_MODULE(_openrknn, m) {
       .def("cores_of_mask", &cores_of_mask)
       .def("check_runs_on", &check_runs_on)
       .def("use_device", &use_device, nb::arg("address"), nb::arg("core_mask"))
+      .def("use_device_of_environment", &use_device_of_environment, nb::arg("core_mask"))
       .def("device_facts", &device_facts)
       .def("generation",
            [](const runtime::Session& s) {

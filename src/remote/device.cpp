@@ -52,6 +52,19 @@ Result<std::unique_ptr<Device>> Device::connect(const Address& address, const De
   return device;
 }
 
+Answer ask_device(const Address& address, std::chrono::milliseconds patience) {
+  auto options = device_options_of_environment();
+  if (!options) return {.problem = std::move(options).status()};
+  options->connect_timeout = std::min(options->connect_timeout, patience);
+  options->timeout = std::min(options->timeout, patience);
+  Device device(address, *options);
+  Answer answer;
+  answer.problem = device.open();
+  answer.is_server = device.was_welcomed_;
+  answer.platform = device.facts_.platform;
+  return answer;
+}
+
 Result<std::unique_ptr<Device>> Device::duplicate() const {
   ORKNN_TRY_ASSIGN(std::unique_ptr<Device> other, connect(address_, options_));
   if (model_) ORKNN_TRY(other->load(model_));
@@ -68,6 +81,7 @@ Status Device::open() {
   input_ranges_.clear();
   ORKNN_TRY_ASSIGN(socket_, Socket::connect(address_, Clock::now() + options_.connect_timeout));
   Status status = shake_hands();
+  if (status.code() == Code::Io) status.hint("is it an rknn_server of OpenRKNN that listens there?");
   return status ? status : broken(status);
 }
 
@@ -76,6 +90,7 @@ Status Device::shake_hands() {
   ORKNN_TRY(send(Type::Hello, hello.encode(), deadline()));
   ORKNN_TRY_ASSIGN(const Frame reply, expect(Type::Welcome, Clock::now() + options_.connect_timeout));
   ORKNN_TRY_ASSIGN(const Welcome welcome, Welcome::decode(reply.payload));
+  was_welcomed_ = true;
   if (welcome.version != kProtocolVersion)
     return unsupported("the rknn_server at " + address_.to_string() + " uses another version of the protocol")
         .expected(std::to_string(kProtocolVersion))

@@ -20,6 +20,15 @@ struct DeviceOptions {
 // ORKNN_DEVICE_KEY, ORKNN_DEVICE_TIMEOUT_MS.
 Result<DeviceOptions> device_options_of_environment();
 
+// Who is at an address.
+struct Answer {
+  bool is_server = false;     // it speaks the protocol, perhaps only to refuse this client
+  std::string platform = {};  // empty when it refuses
+  Status problem = {};        // why it cannot be used
+};
+// Asks whoever is there; the wait for each reply ends after `patience`.
+Answer ask_device(const Address& address, std::chrono::milliseconds patience);
+
 // What the model is, whenever it has to be sent.
 using ModelBytes = std::function<Result<std::vector<std::byte>>()>;
 
@@ -37,6 +46,7 @@ using ObserveLayer = std::function<void(uint32_t tensor, const ir::TensorView& v
 class Device {
  public:
   static Result<std::unique_ptr<Device>> connect(const Address& address, const DeviceOptions& options);
+  friend Answer ask_device(const Address& address, std::chrono::milliseconds patience);
   // A second one at the same place, with the same model.
   Result<std::unique_ptr<Device>> duplicate() const;
 
@@ -89,6 +99,7 @@ class Device {
   std::vector<std::byte> received_;
   size_t next_ = 0, filled_ = 0;  // received and not yet read: from `next_` to `filled_`
   uint32_t forks_ = 0;            // fork_count() when the connection was made
+  bool was_welcomed_ = false;     // the other end is a server
   Ready facts_;
   ModelBytes model_;
   std::shared_ptr<SharedMemory> shared_;

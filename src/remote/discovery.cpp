@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "remote/device.h"
 
 extern char** environ;
 
@@ -149,20 +150,34 @@ bool looks_like_an_address(const std::string& id) {
          std::all_of(id.begin(), id.end(), [&](unsigned char c) { return is_digit(c) || c == '.'; });
 }
 
-Result<std::optional<Address>> only_device(const std::function<bool(const std::string&)>& is_wanted) {
-  std::vector<Announcement> fitting = announced_servers();
-  std::erase_if(fitting, [&](const Announcement& a) { return !is_wanted(a.platform); });
-  const std::vector<std::string> serials = adb_serials();
-  if (fitting.empty() && serials.empty()) return std::optional<Address>{};
-  if (fitting.size() + serials.size() > 1) {
-    std::string names;
-    for (const Announcement& a : fitting) names += (names.empty() ? "" : ", ") + a.name;
-    for (const std::string& s : serials) names += (names.empty() ? "" : ", ") + s;
-    return invalid_argument("several devices are connected, device_id must name one").expected("one of " + names);
+// adb accepts connections to a forwarded port whether or not somebody listens on the device: only a reply tells.
+Answer ask_board(const Address& forwarded) {
+  constexpr std::chrono::seconds kPatience{2};
+  return ask_device(forwarded, kPatience);
+}
+
+std::string no_server_on(const std::string& serial, const Status& problem) {
+  return "the adb device '" + serial + "' has no rknn_server: " + problem.message();
+}
+
+Result<Location> only_device(const IsWanted& is_wanted) {
+  std::vector<std::pair<std::string, Address>> fitting;
+  for (const Announcement& a : announced_servers())
+    if (is_wanted(a.platform)) fitting.emplace_back(a.name, a.address);
+  std::string why;
+  for (const std::string& serial : adb_serials()) {
+    const Result<Address> address = forward(serial);
+    const Answer answer = address ? ask_board(*address) : Answer{.problem = address.status()};
+    if (!answer.is_server)
+      why += (why.empty() ? "" : "; ") + no_server_on(serial, answer.problem);
+    else if (answer.platform.empty() || is_wanted(answer.platform))  // one that refuses to say counts: its error is the user's
+      fitting.emplace_back(serial, *address);
   }
-  if (!fitting.empty()) return std::optional<Address>(fitting[0].address);
-  ORKNN_TRY_ASSIGN(Address address, forward(serials[0]));
-  return std::optional<Address>(std::move(address));
+  if (fitting.empty()) return Location{.why = why};
+  if (fitting.size() == 1) return Location{.address = fitting[0].second};
+  std::string names;
+  for (const auto& [name, address] : fitting) names += (names.empty() ? "" : ", ") + name;
+  return invalid_argument("several devices are connected, device_id must name one").expected("one of " + names);
 }
 }  // namespace
 
@@ -244,20 +259,42 @@ std::string device_block(const DeviceList& devices, bool as_python_list) {
   return text;
 }
 
-Result<std::optional<Address>> locate_device(const std::string& id, const std::function<bool(const std::string&)>& is_wanted) {
-  std::string wanted = id;
-  if (const char* chosen = std::getenv("ORKNN_DEVICE"); wanted.empty() && chosen) wanted = chosen;
+std::string device_of_environment() {
+  const char* name = std::getenv("ORKNN_DEVICE");
+  return name ? name : "";
+}
+
+Result<Location> locate_device(const std::string& id, const IsWanted& is_wanted) {
+  const std::string wanted = id.empty() ? device_of_environment() : id;
   if (wanted.empty()) return only_device(is_wanted);
   for (const Announcement& a : announced_servers())
-    if (a.name == wanted) return std::optional<Address>(a.address);
+    if (a.name == wanted) return Location{.address = a.address};
   const std::vector<std::string> serials = adb_serials();
   if (std::find(serials.begin(), serials.end(), wanted) != serials.end()) {
     ORKNN_TRY_ASSIGN(Address address, forward(wanted));
-    return std::optional<Address>(std::move(address));
+    const Answer answer = ask_board(address);
+    if (!answer.is_server) return Location{.why = no_server_on(wanted, answer.problem)};
+    return Location{.address = std::move(address)};
   }
-  if (!looks_like_an_address(wanted) && id == wanted) return std::optional<Address>{};
+  if (!looks_like_an_address(wanted)) return Location{};
   ORKNN_TRY_ASSIGN(Address address, Address::parse(wanted));
-  return std::optional<Address>(std::move(address));
+  return Location{.address = std::move(address)};
+}
+
+Result<Location> find_device(const std::string& id, const IsWanted& is_wanted) {
+  ORKNN_TRY_ASSIGN(Location found, locate_device(id, is_wanted));
+  if (found.address) {
+    ORKNN_TRY_ASSIGN(const DeviceOptions options, device_options_of_environment());
+    const auto socket = Socket::connect(*found.address, Clock::now() + options.connect_timeout);
+    if (!socket && socket.status().code() != Code::Io) return socket.status();
+    if (!socket) found = {.why = socket.status().message()};
+  }
+  const std::string named = id.empty() ? device_of_environment() : "";
+  if (!found.address && !named.empty())
+    return io_error("the device '" + named + "', which ORKNN_DEVICE names, is not in reach" +
+                    (found.why.empty() ? "" : ": " + found.why))
+        .hint("ORKNN_DEVICE is the name of a server, an adb serial or HOST:PORT; unset it to run here");
+  return found;
 }
 
 }  // namespace orknn::remote

@@ -1,6 +1,7 @@
 // Which devices are in reach: servers that announce themselves on this machine, and boards at adb.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,10 +48,19 @@ DeviceList list_devices();
 // The block that users know; `as_python_list`: ids as Toolkit1 prints them.
 std::string device_block(const DeviceList& devices, bool as_python_list);
 
+struct Location {
+  std::optional<Address> address = {};  // nothing = there is no such device
+  std::string why = {};                 // then: what was tried, where there is something to say
+};
+using IsWanted = std::function<bool(const std::string& platform)>;
+
+// The device that ORKNN_DEVICE names; empty = it names none.
+std::string device_of_environment();
 // Where the device `id` is: an announced name, an adb serial (its port is forwarded), or an address. Without an id: ORKNN_DEVICE,
-// else the only device whose chip `is_wanted`; of adb boards the chip is unknown until they are asked. Nothing when there is
-// none; an error when there are several.
-Result<std::optional<Address>> locate_device(const std::string& id,
-                                             const std::function<bool(const std::string& platform)>& is_wanted);
+// else the only device whose chip `is_wanted`. Boards at adb are asked for their chip: those without a server are no devices. An
+// error when there are several.
+Result<Location> locate_device(const std::string& id, const IsWanted& is_wanted);
+// The same, and somebody accepts connections there. What ORKNN_DEVICE names must be in reach: Code::Io when it is not.
+Result<Location> find_device(const std::string& id, const IsWanted& is_wanted);
 
 }  // namespace orknn::remote

@@ -16,7 +16,7 @@ TEST(Discovery, WordsThatAreAddresses) {
   const auto meant = [](const std::string& id) -> std::string {
     const auto found = locate_device(id, [](const std::string&) { return true; });
     if (!found) return "error";
-    return *found ? (*found)->to_string() : "nobody";
+    return found->address ? found->address->to_string() : "nobody";
   };
   EXPECT_EQ(meant("192.168.1.5"), "192.168.1.5:8088");
   EXPECT_EQ(meant("192.168.1.5:8090"), "192.168.1.5:8090");

@@ -40,9 +40,10 @@ bool is_interrupted() {
 
 Status system_error(const std::string& what, int code = errno) { return io_error(what + ": " + std::strerror(code)); }
 
+constexpr const char* kUnreachableHint = "is rknn_server running there, and is the address right?";
+
 Status unreachable(const Address& address, const std::string& why) {
-  return io_error("cannot connect to " + address.to_string() + ": " + why)
-      .hint("is rknn_server running there, and is the address right?");
+  return io_error("cannot connect to " + address.to_string() + ": " + why).hint(kUnreachableHint);
 }
 
 void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
@@ -96,14 +97,14 @@ int slice(Deadline deadline) {
   return static_cast<int>(std::clamp(left, milliseconds{0}, kInterruptPeriod).count());
 }
 
-Status wait_for(int fd, short events, Deadline deadline) {
+Status wait_for(int fd, short events, Deadline deadline, const std::string& peer) {
   for (;;) {
     pollfd waited{fd, events, 0};
     const int ready = ::poll(&waited, 1, slice(deadline));
     if (ready > 0) return {};
-    if (ready < 0 && errno != EINTR) return system_error("waiting for the connection");
+    if (ready < 0 && errno != EINTR) return system_error("waiting for " + peer);
     if (is_interrupted()) return Status::error(Code::Fail, "interrupted");
-    if (Clock::now() >= deadline) return io_error("the other end did not reply in time");
+    if (Clock::now() >= deadline) return io_error(peer + " did not reply in time");
   }
 }
 
@@ -115,17 +116,19 @@ Result<Socket> connect_to(const sockaddr* name, socklen_t bytes, const Address& 
     while (errno == EAGAIN && Clock::now() < deadline) {
       std::this_thread::sleep_for(milliseconds(10));
       if (is_interrupted()) return Status::error(Code::Fail, "interrupted");
-      if (::connect(fd.get(), name, bytes) == 0) return Socket(std::move(fd));
+      if (::connect(fd.get(), name, bytes) == 0) return Socket(std::move(fd), address.to_string());
     }
     if (errno != EINPROGRESS) return unreachable(address, std::strerror(errno));
-    ORKNN_TRY(wait_for(fd.get(), POLLOUT, deadline));
+    Status waited = wait_for(fd.get(), POLLOUT, deadline, address.to_string());
+    if (waited.code() == Code::Io) waited.hint(kUnreachableHint);
+    ORKNN_TRY(waited);
     int problem = 0;
     socklen_t size = sizeof problem;
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
     if (problem) return unreachable(address, std::strerror(problem));
   }
   set_up(fd.get(), name->sa_family != AF_UNIX);
-  return Socket(std::move(fd));
+  return Socket(std::move(fd), address.to_string());
 }
 
 // Descriptors that came beside the bytes: the first is the caller's, others are closed.
@@ -228,7 +231,7 @@ Result<Socket> Socket::connect(const Address& address, Deadline deadline) {
   return problem;
 }
 
-Status Socket::wait(short events, Deadline deadline) const { return wait_for(fd_.get(), events, deadline); }
+Status Socket::wait(short events, Deadline deadline) const { return wait_for(fd_.get(), events, deadline, peer_); }
 
 Status Socket::send(std::span<const std::byte> bytes, Deadline deadline, int passed) {
   while (!bytes.empty()) {
@@ -253,7 +256,7 @@ Status Socket::send(std::span<const std::byte> bytes, Deadline deadline, int pas
     } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       ORKNN_TRY(wait(POLLOUT, deadline));
     } else if (n < 0 && errno != EINTR) {
-      return system_error("the connection broke");
+      return system_error("the connection to " + peer_ + " broke");
     }
   }
   return {};
@@ -276,7 +279,7 @@ Result<size_t> Socket::receive(std::span<std::byte> into, Deadline deadline, Des
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       ORKNN_TRY(wait(POLLIN, deadline));
     } else if (errno != EINTR) {
-      return system_error("the connection broke");
+      return system_error("the connection to " + peer_ + " broke");
     }
   }
 }

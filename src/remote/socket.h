@@ -51,7 +51,8 @@ void set_interrupt_check(std::function<bool()> check);
 
 class Socket {
  public:
-  explicit Socket(Descriptor fd) : fd_(std::move(fd)) {}
+  // `peer`: what errors call the other end.
+  explicit Socket(Descriptor fd, std::string peer = "the other end") : fd_(std::move(fd)), peer_(std::move(peer)) {}
   static Result<Socket> connect(const Address& address, Deadline deadline);
 
   // Everything, with `passed` (a descriptor, or -1) beside the first byte.
@@ -68,6 +69,7 @@ class Socket {
  private:
   Status wait(short events, Deadline deadline) const;
   Descriptor fd_;
+  std::string peer_;
 };
 
 // Accepts connections. A Unix socket that a dead process left behind is replaced.

@@ -1,10 +1,14 @@
 // The matmul API of include/rknn_matmul_api.h. Checks are made in the order of docs/errors.md; a refused call changes nothing.
 #include <cstring>
+#include <mutex>
 
+#include "base/log.h"
+#include "remote/discovery.h"
 #include "runtime/c_call.h"
 #include "runtime/checker.h"
 #include "runtime/configuration.h"
 #include "runtime/matmul_context.h"
+#include "runtime/remote_device.h"
 
 namespace orknn::runtime {
 namespace {
@@ -44,10 +48,26 @@ int unknown_matrix(const char* function, const char (&name)[N]) {
               "name is '" + std::string(name, strnlen(name, N)) + "', expected A, B or C as in rknn_matmul_io_attr");
 }
 
+// Products are computed in this process whatever the environment asks for.
+int check_place(const char* function) {
+  static std::once_flag told;
+  const std::string device = remote::device_of_environment();
+  if (is_device_required())
+    return fail(RKNN_ERR_DEVICE_UNAVAILABLE, function,
+                "ORKNN_REQUIRE_DEVICE=1 demands a device, but matrix products are computed in this process");
+  if (!device.empty())
+    std::call_once(told, [&] {
+      log(LogLevel::Warn, function,
+          "ORKNN_DEVICE=" + device + " is not used: matrix products are computed in this process, only models go to a device");
+    });
+  return RKNN_SUCC;
+}
+
 int create(const char* function, rknn_matmul_ctx* ctx, const rknn_matmul_info& info, std::span<const rknn_matmul_shape> shapes,
            bool is_dynamic, rknn_matmul_io_attr* attrs) {
   auto plan = MatmulPlan::create(info, shapes);
   if (!plan) return fail(function, plan.status());
+  if (const int code = check_place(function)) return code;
   std::vector<rknn_matmul_io_attr> described;
   for (const rknn_matmul_shape& shape : shapes) described.push_back(plan->attributes(shape));
   const rknn_matmul_ctx handle = publish(std::make_shared<MatmulContext>(std::move(*plan), is_dynamic, configured_pool()));

@@ -1,11 +1,24 @@
 #include "runtime/remote_device.h"
 
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 #include "platform/platforms.h"
 #include "remote/discovery.h"
 
 namespace orknn::runtime {
+namespace {
+thread_local bool runs_here = false;
+}  // namespace
+
+RunsHere::RunsHere() : before_(std::exchange(runs_here, true)) {}
+RunsHere::~RunsHere() { runs_here = before_; }
+
+bool is_device_required() {
+  const char* text = std::getenv("ORKNN_REQUIRE_DEVICE");
+  return text && std::string_view(text) == "1";
+}
 
 bool runs_models_of(const std::string& device_chip, const std::string& model_chip) {
   const platform::Platform* device = platform::find(device_chip);
@@ -26,14 +39,16 @@ Status use_device_at(Session& session, const remote::Address& address) {
 }
 
 Status use_device_of_environment(Session& session) {
-  const char* chosen = std::getenv("ORKNN_DEVICE");
-  if (!chosen || !*chosen) return {};
+  if (runs_here) return {};
+  const bool is_demanded = is_device_required() && !session.uses_board();
+  if (remote::device_of_environment().empty() && !is_demanded) return {};
   const std::string& chip = session.model().target_platform;
-  ORKNN_TRY_ASSIGN(const std::optional<remote::Address> address,
-                   remote::locate_device(chosen, [&](const std::string& p) { return runs_models_of(p, chip); }));
-  if (!address)
-    return io_error("there is no device '" + std::string(chosen) + "'").hint("ORKNN_DEVICE is its name, serial or HOST:PORT");
-  return use_device_at(session, *address);
+  ORKNN_TRY_ASSIGN(const remote::Location found,
+                   remote::find_device({}, [&](const std::string& p) { return runs_models_of(p, chip); }));
+  if (!found.address)
+    return io_error("there is no " + chip + " in reach" + (found.why.empty() ? "" : " (" + found.why + ")"))
+        .hint("start rknn_server on the device, or unset ORKNN_REQUIRE_DEVICE to simulate the chip in this process");
+  return use_device_at(session, *found.address);
 }
 
 }  // namespace orknn::runtime

@@ -174,6 +174,7 @@ Result<std::unique_ptr<Session>> Session::duplicate() const {
     other->choose_device_cores(device_cores_, device_priority_);
   }
   other->make_unit_ = make_unit_;
+  other->uses_board_ = uses_board_;
   return other;
 }
 
@@ -199,11 +200,13 @@ Status Session::choose_engine() {
   } else if (!*board || replaces_operators()) {
     return {};
   }
-  return use_registers([chip]() -> Result<std::unique_ptr<silicon::Unit>> {
+  ORKNN_TRY(use_registers([chip]() -> Result<std::unique_ptr<silicon::Unit>> {
     ORKNN_TRY_ASSIGN(std::unique_ptr<silicon::Unit> unit, silicon::open_board(chip));
     if (!unit) return io_error("the NPU is no longer there");
     return unit;
-  });
+  }));
+  uses_board_ = true;
+  return {};
 }
 
 Status Session::use_registers(MakeUnit unit) {
@@ -213,6 +216,7 @@ Status Session::use_registers(MakeUnit unit) {
         .found(model_->target_platform)
         .model(model_->name)
         .hint("use the simulator");
+  uses_board_ = false;
   make_unit_ = unit ? std::move(unit) : [] { return Result(silicon::make_chip_model_unit()); };
   return {};
 }

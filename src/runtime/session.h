@@ -74,8 +74,12 @@ class Session {
   // chips whose registers are not known.
   using MakeUnit = std::function<Result<std::unique_ptr<silicon::Unit>>()>;
   Status use_registers(MakeUnit unit = {});
-  void use_simulator() { make_unit_ = {}; }
+  void use_simulator() { make_unit_ = {}, uses_board_ = false; }
   bool uses_registers() const { return static_cast<bool>(make_unit_); }
+  // Whether the session began with this board's own NPU.
+  bool uses_board() const { return uses_board_; }
+  // In the words of ORKNN_ENGINE.
+  std::string_view engine_name() const { return uses_board_ ? "npu" : uses_registers() ? "registers" : "simulator"; }
   // Where the streams of the last run were executed: "the chip model", "rocket (/dev/accel/accel0)". Empty before there was one.
   std::string unit_name() const;
 
@@ -171,6 +175,7 @@ class Session {
   std::vector<std::unique_ptr<sim::Executor>> executors_;    // one per program; nothing = not prepared yet
   std::vector<std::unique_ptr<silicon::Network>> networks_;  // the same as command streams
   MakeUnit make_unit_;                                       // one for each network; nothing = the simulator
+  bool uses_board_ = false;                                  // chosen when the session began
   size_t current_ = 0;
   ThreadPool* pool_ = nullptr;
   std::vector<PortInfo> inputs_, outputs_;

@@ -60,6 +60,7 @@ Status choose_shapes(rknn_context handle, const runtime::Context& context) {
 
 Result<CLibraryRun> CLibraryRun::open(const std::string& path) {
   runtime::keep_own_log();
+  const runtime::RunsHere here;  // use_device says otherwise
   rknn_context handle = 0;
   std::string name = path;  // the parameter is not const
   if (const int code = rknn_init(&handle, name.data(), 0, 0, nullptr); code != RKNN_SUCC) return refused("rknn_init", code);

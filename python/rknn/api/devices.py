@@ -12,12 +12,8 @@ def chip_of(target):
 
 def find(chip, device_id):
     """(address, why) of the device that a target means: address None when none is in reach, then `why` says what was tried. ValueError
-    when several could be meant."""
-    address = _openrknn.locate_device(chip, "" if device_id is None else str(device_id).strip())
-    if address is None:
-        return None, ""
-    why = _openrknn.why_unreachable(address)
-    return (None, why) if why else (address, "")
+    when several could be meant, or when the one that ORKNN_DEVICE names is not in reach."""
+    return _openrknn.find_device(chip, "" if device_id is None else str(device_id).strip())
 
 
 def simulate_instead(chip, device_id, why, warn):
@@ -29,6 +25,12 @@ def simulate_instead(chip, device_id, why, warn):
             "device, or unset ORKNN_REQUIRE_DEVICE to simulate the chip in this process!"
         )
     warn(f"There is no {named} in reach, the chip is simulated in this process!{f' ({why})' if why else ''}")
+
+
+def remark_simulator(warn):
+    """target=None asks for the simulator, whatever the environment says: `warn` gets a line where it says otherwise."""
+    if os.environ.get("ORKNN_DEVICE") or os.environ.get("ORKNN_REQUIRE_DEVICE") == "1":
+        warn("ORKNN_DEVICE and ORKNN_REQUIRE_DEVICE are not used, target=None is the simulator: name a chip to run on a device!")
 
 
 def list_devices(as_list):

@@ -74,6 +74,7 @@ class Running(Model):
 
     def _simulated_session(self):
         self._log.info("Target is None, use simulator!")
+        devices.remark_simulator(functools.partial(self._log.warn, "init_runtime"))
         return self._local_session()
 
     def _session_on(self, chip, device_id, core_mask):

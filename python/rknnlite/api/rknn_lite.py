@@ -1,4 +1,5 @@
-"""The RKNNLite class: what scripts on a board call. Here the board is simulated: the chip is the one that the model was made for."""
+"""The RKNNLite class: what scripts on a board call. The board is this machine, whose chip is simulated unless it has the NPU, or the
+device that the environment names (docs/devices.md)."""
 
 import os
 import traceback
@@ -56,7 +57,7 @@ class RKNNLite(Model):
         **others,
     ):
         """Prepares the model. `core_mask` is for chips of several cores. The other arguments are Lite1's; without `target` the
-        board is the one that the model was made for."""
+        board is the one that the model was made for, and a C program's rules say where it is."""
         try:
             self._alive("init_runtime")
             if isinstance(core_mask, str) or core_mask is None:  # Lite1's first argument is the target
@@ -74,6 +75,8 @@ class RKNNLite(Model):
                 else:
                     session.use_device(address, core_mask)
             self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
+            if not target:
+                session.use_device_of_environment(core_mask)
             self._report_level = _openrknn.environment_log_level(4 if self._log.verbose else 0)
             session.report_loading(self._report_level)
             self._session = session
@@ -102,13 +105,14 @@ class RKNNLite(Model):
 
     @tolerant
     def get_sdk_version(self):
-        """The version block of the runtime; needs init_runtime."""
+        """The version block of the runtime, a device's when it runs there; needs init_runtime."""
         if self._session is None:
             self._log.line("E", "Runtime environment is not inited, please call init_runtime to init it first!")
             return None
-        line = "=" * 46
-        version = _openrknn.library_version().partition(": ")[2]
-        return f"{line}\nRKNN VERSION:\n  API: {version}\n  DRV: {_openrknn.driver_version()}\n{line}"
+        line, facts = "=" * 46, self._session.device_facts()
+        library = _openrknn.library_version() if facts is None else facts["runtime_version"]
+        driver = _openrknn.driver_version() if facts is None else f"{facts['server_version']} (rknn_server)"
+        return f"{line}\nRKNN VERSION:\n  API: {library.partition(': ')[2]}\n  DRV: {driver}\n{line}"
 
     @tolerant
     def list_support_target_platform(self, rknn_model=None):
