@@ -3,11 +3,13 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <ctime>
 
 namespace orknn {
 namespace {
@@ -45,6 +47,17 @@ void write_stderr_lines(std::string_view text, std::chrono::milliseconds patienc
     std::fwrite(text.data(), 1, fits, stderr);
     text.remove_prefix(fits);
   }
+}
+
+std::string stamped_head(char level, std::string_view who) {
+  timeval now{};
+  gettimeofday(&now, nullptr);
+  tm local{};
+  localtime_r(&now.tv_sec, &local);
+  char clock[24];
+  std::snprintf(clock, sizeof clock, "[%02d:%02d:%02d.%03d] ", local.tm_hour, local.tm_min, local.tm_sec,
+                static_cast<int>(now.tv_usec / 1000));
+  return level + (" " + std::string(who)) + ": " + clock;
 }
 
 }  // namespace orknn

@@ -1,10 +1,6 @@
 #include "runtime/c_call.h"
 
-#include <sys/time.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 #include <mutex>
 
 #include "base/log.h"
@@ -17,17 +13,10 @@ namespace {
 thread_local std::string error_text;
 std::once_flag log_set_up;
 
-// "E RKNN: [12:34:56.789] text" on standard error; tools match this prefix.
 void write_line(LogLevel level, std::string_view tag, std::string_view line) {
-  timeval now{};
-  gettimeofday(&now, nullptr);
-  tm local{};
-  localtime_r(&now.tv_sec, &local);
   static constexpr char kLetters[] = "EWIDDD";
-  char begin[48];
-  std::snprintf(begin, sizeof begin, "%c RKNN: [%02d:%02d:%02d.%03d] ", kLetters[static_cast<int>(level)], local.tm_hour,
-                local.tm_min, local.tm_sec, static_cast<int>(now.tv_usec / 1000));
-  write_stderr_lines(begin + std::string(tag) + (tag.empty() ? "" : ": ") + std::string(line) + "\n");
+  write_stderr_lines(stamped_head(kLetters[static_cast<int>(level)], "RKNN") + std::string(tag) + (tag.empty() ? "" : ": ") +
+                     std::string(line) + "\n");
 }
 }  // namespace
 

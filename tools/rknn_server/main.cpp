@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -41,15 +40,13 @@ void set_up_log() {
   const int level = text ? std::clamp(std::atoi(text), 0, static_cast<int>(LogLevel::Trace)) : 0;
   set_log_level(static_cast<LogLevel>(level));
   set_log_sink([](LogLevel l, std::string_view tag, std::string_view line) {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    localtime_r(&now, &parts);
-    char clock[16];
-    std::strftime(clock, sizeof clock, "%H:%M:%S", &parts);
-    const std::string who = tag.empty() ? "RKNN" : std::string(tag);
+    // The runtime's lines are those of a C program: only the server's own have its name.
+    constexpr std::string_view kOwn = "rknn_server";
+    const bool is_own = tag == kOwn;
+    const std::string head = stamped_head("EWIDDD"[static_cast<int>(l)], is_own ? kOwn : "RKNN");
+    const std::string function = is_own || tag.empty() ? "" : std::string(tag) + ": ";
     // A client's thread may write while others wait for their results: no reader of the log may hold them up.
-    write_stderr_lines("EWIDDD"[static_cast<int>(l)] + (" " + who) + " [" + clock + "] " + std::string(line) + "\n",
-                       std::chrono::milliseconds(100));
+    write_stderr_lines(head + function + std::string(line) + "\n", std::chrono::milliseconds(100));
   });
 }
 
