@@ -17,6 +17,7 @@ struct Board::Model {
   std::mutex mutex;                             // of `prototype`
   std::unique_ptr<runtime::Session> prototype;  // never runs; contexts are made from it and share its weights
   std::string name, platform;
+  std::string_view engine;
   std::shared_ptr<const std::vector<std::byte>> bytes;
   Room room;
   uint64_t last_use = 0;
@@ -32,52 +33,81 @@ Board::Board(const platform::Platform& chip, std::string name, Limits limits, st
     : chip_(chip), name_(std::move(name)), limits_(limits), folder_(std::move(folder)) {}
 Board::~Board() = default;
 
-bool Board::has_room(uint64_t bytes) const {
-  return reserved_models_ < limits_.models && bytes <= limits_.model_bytes && reserved_bytes_ <= limits_.model_bytes - bytes;
+bool Board::has_room(size_t models, uint64_t bytes) const {
+  return models <= limits_.models - std::min(reserved_models_, limits_.models) &&
+         bytes <= limits_.model_bytes - std::min(reserved_bytes_, limits_.model_bytes);
+}
+
+Status Board::no_room(size_t models, uint64_t bytes) const {
+  const bool is_count = models > 0 && reserved_models_ >= limits_.models;
+  return Status::error(Code::OutOfMemory, is_count ? "the server has no room for one more model"
+                                                   : "the server has no room for a model of " + std::to_string(bytes) + " bytes")
+      .expected("at most " + std::to_string(limits_.models) + " models of " + std::to_string(limits_.model_bytes) +
+                " bytes together")
+      .hint(std::string("release models that are no longer needed, or start the server with a larger ") +
+            (is_count ? "--max-models" : "--max-model-mb"));
 }
 
 struct Board::Reservation {
   using Key = std::pair<Digest, uint64_t>;
   Board& board;
   const Key key;
-  bool is_made = false;
+  uint64_t taken = 0;  // bytes
+  bool has_place = false;
   Reservation(Board& b, const Key& k) : board(b), key(k) {}
   ~Reservation() {
-    if (!is_made) return;
     const std::lock_guard lock(board.mutex_);
-    board.reserved_bytes_ -= key.second;
-    --board.reserved_models_;
+    board.reserved_bytes_ -= taken;
+    board.reserved_models_ -= has_place;
     const auto own = board.rooms_.find(key);
     if (own != board.rooms_.end() && own->second.expired()) board.rooms_.erase(own);  // not one that was made meanwhile
   }
 };
 
+Board::Models::iterator Board::oldest_unused() {
+  auto oldest = models_.end();
+  for (auto m = models_.begin(); m != models_.end(); ++m)
+    if (m->second->use.expired() && (oldest == models_.end() || m->second->last_use < oldest->second->last_use)) oldest = m;
+  return oldest;
+}
+
 Result<Board::Room> Board::reserve(const Digest& digest, uint64_t bytes) {
   auto room = std::make_shared<Reservation>(*this, Reservation::Key(digest, bytes));
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<Reservation>& known = rooms_[room->key];
+  if (Room shared = known.lock()) return shared;
+  known = room;
+  uint64_t unused_bytes = 0;
+  size_t unused = 0;
+  for (const auto& [other, model] : models_)
+    if (model->use.expired()) unused_bytes += model->bytes->size(), ++unused;
+  const uint64_t kept_bytes = reserved_bytes_ - std::min(unused_bytes, reserved_bytes_);
+  const size_t kept = reserved_models_ - std::min(unused, reserved_models_);
+  if (kept >= limits_.models || bytes > limits_.model_bytes - std::min(kept_bytes, limits_.model_bytes))
+    return no_room(kept >= limits_.models, bytes);
+  return room;
+}
+
+Status Board::fill(const Room& room, uint64_t arrived) {
   std::unique_lock lock(mutex_);
-  if (const auto same = rooms_.find(room->key); same != rooms_.end())
-    if (Room shared = same->second.lock()) return shared;
-  while (!has_room(bytes)) {
-    // Models without users go, the one that was used longest ago first.
-    auto oldest = models_.end();
-    for (auto m = models_.begin(); m != models_.end(); ++m)
-      if (m->second->use.expired() && (oldest == models_.end() || m->second->last_use < oldest->second->last_use)) oldest = m;
-    if (oldest == models_.end())
-      return Status::error(Code::OutOfMemory, "the server has no room for a model of " + std::to_string(bytes) + " bytes")
-          .expected("at most " + std::to_string(limits_.models) + " models of " + std::to_string(limits_.model_bytes) +
-                    " bytes together")
-          .hint("release models that are no longer needed, or start the server with a larger --max-model-mb");
+  for (;;) {
+    const uint64_t more = arrived - std::min(room->taken, arrived);
+    const size_t places = room->has_place ? 0 : 1;
+    if (has_room(places, more)) {
+      reserved_bytes_ += more;
+      reserved_models_ += places;
+      room->taken += more;
+      room->has_place = true;
+      return {};
+    }
+    const auto oldest = oldest_unused();
+    if (oldest == models_.end()) return no_room(places, room->key.second);
     std::shared_ptr<Model> gone = std::move(oldest->second);
     models_.erase(oldest);
     lock.unlock();
     gone.reset();  // gives its room back, for which it needs the lock
     lock.lock();
   }
-  rooms_[room->key] = room;
-  room->is_made = true;
-  reserved_bytes_ += bytes;
-  ++reserved_models_;
-  return Room(std::move(room));
 }
 
 Result<std::unique_ptr<BoardContext>> Board::context_of(const std::shared_ptr<Model>& model) {
@@ -114,6 +144,7 @@ Result<std::unique_ptr<BoardContext>> Board::add(const Digest& digest, std::vect
   ORKNN_TRY_ASSIGN(model->prototype, runtime::Session::open(*model->bytes, model->bytes));
   model->name = model->prototype->model().name;
   model->platform = model->prototype->model().target_platform;
+  model->engine = model->prototype->engine_name();
   const platform::Platform* made_for = platform::find(model->platform);
   if (!made_for || !platform::compatible(*made_for, chip_))
     return Status::error(Code::PlatformMismatch, "Invalid RKNN format! The model does not run on this board")
@@ -149,7 +180,8 @@ std::vector<ModelFacts> Board::models() const {
   const std::lock_guard lock(mutex_);
   std::vector<ModelFacts> facts;
   for (const auto& [digest, m] : models_)
-    facts.push_back({m->name, m->platform, m->bytes->size(), static_cast<size_t>(std::max(m->use.use_count(), 0L))});
+    facts.push_back(
+        {m->name, m->platform, std::string(m->engine), m->bytes->size(), static_cast<size_t>(std::max(m->use.use_count(), 0L))});
   return facts;
 }
 
@@ -210,16 +242,22 @@ Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorVi
   hooks.stop = request.stop;
   const auto begin = Clock::now();
   ORKNN_ASSERT(lease->mask() != 0, "a client's run is no part of another run");
-  Workspace& workspace = board_.workspaces_[static_cast<size_t>(std::countr_zero(lease->mask()))];
-  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorView> taken,
-                   workspace.lend_to(*session_, inputs, take_results != nullptr, request.memory));
-  Status status = runtime::run_values_with_report(*session_, taken, {.level = runtime::environment_log_level(0)}, hooks);
-  last_microseconds_ = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count());
+  const auto core = static_cast<size_t>(std::countr_zero(lease->mask()));
+  board_.load_.begin(core, begin);
+  Status status = run_on_core(board_.workspaces_[core], request, inputs, hooks, take_results != nullptr);
+  const auto end = Clock::now();
+  board_.load_.end(core, end);
+  last_microseconds_ = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(end - begin).count());
   if (!status) count_stop();
   ++board_.runs_;
-  board_.busy_microseconds_ += last_microseconds_;
   if (status && take_results) take_results();
   return status;
+}
+
+Status BoardContext::run_on_core(Workspace& workspace, const RunRequest& request, std::span<const ir::TensorView> inputs,
+                                 const sim::RunHooks& hooks, bool holds_results) {
+  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorView> taken, workspace.lend_to(*session_, inputs, holds_results, request.memory));
+  return runtime::run_values_with_report(*session_, taken, {.level = runtime::environment_log_level(0)}, hooks);
 }
 
 remote::Measured BoardContext::measure(uint32_t cores) const {

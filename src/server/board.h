@@ -16,6 +16,7 @@
 #include "platform/platforms.h"
 #include "remote/messages.h"
 #include "runtime/session.h"
+#include "server/load.h"
 #include "server/workspace.h"
 
 namespace orknn::server {
@@ -28,6 +29,7 @@ struct Limits {
   std::chrono::milliseconds message_timeout{30000};  // from the first byte of a message to its last, and for a reply to be taken
   std::chrono::milliseconds login_timeout{5000};     // until a client has said who it is
   std::chrono::milliseconds idle_timeout{24 * 3600 * 1000};
+  uint64_t upload_bytes_per_second = 64 << 10;  // a model that comes more slowly after its first message_timeout is given up
 };
 
 struct RunRequest {
@@ -67,6 +69,8 @@ class BoardContext {
   friend class Board;
   Status run(const RunRequest& request, std::span<const ir::TensorView> inputs, sim::RunHooks hooks,
              const std::function<void()>& take_results);
+  Status run_on_core(Workspace& workspace, const RunRequest& request, std::span<const ir::TensorView> inputs,
+                     const sim::RunHooks& hooks, bool holds_results);
   BoardContext(Board& board, std::unique_ptr<runtime::Session> session) : board_(board), session_(std::move(session)) {}
   Board& board_;
   std::shared_ptr<void> model_;      // what the session was made from
@@ -77,6 +81,7 @@ class BoardContext {
 
 struct ModelFacts {
   std::string name, platform;
+  std::string engine = {};  // who runs it, in the words of ORKNN_ENGINE
   uint64_t bytes = 0;
   size_t users = 0;
 };
@@ -91,10 +96,13 @@ class Board {
   const std::string& name() const { return name_; }
   const Limits& limits() const { return limits_; }
 
-  // Keeps room for a model of this size, which is on its way; models without users give way. Clients that bring the same one at
-  // the same time share the room, which is free again with the last copy of what is returned.
-  using Room = std::shared_ptr<const void>;
+  // Room for a model of this size, which is on its way: none yet. Refused when the model does not fit even if all models without
+  // users give way. Clients that bring the same one at the same time share the room, which is free again with the last copy.
+  struct Reservation;
+  using Room = std::shared_ptr<Reservation>;
   Result<Room> reserve(const Digest& digest, uint64_t bytes);
+  // Takes as much of the room as has arrived; models without users give way.
+  Status fill(const Room& room, uint64_t arrived);
   // A context of a model that is here; nullptr when it is not.
   Result<std::unique_ptr<BoardContext>> open(const Digest& digest);
   // The same with its bytes, which are kept in room that was reserved for them. They must be what the digest says.
@@ -109,27 +117,31 @@ class Board {
   uint64_t runs() const { return runs_; }
   // Runs that ended early because their clients were gone.
   uint64_t stopped() const { return stopped_; }
-  uint64_t busy_microseconds() const { return busy_microseconds_; }
+  const Load& load() const { return load_; }
 
  private:
   friend class BoardContext;
   struct Model;
-  struct Reservation;
+  using Models = std::map<Digest, std::shared_ptr<Model>>;
   Result<std::unique_ptr<BoardContext>> context_of(const std::shared_ptr<Model>& model);
-  bool has_room(uint64_t bytes) const;
+  bool has_room(size_t models, uint64_t bytes) const;
+  Status no_room(size_t models, uint64_t bytes) const;
+  // The one of those without users that was used longest ago; the end when all are in use.
+  Models::iterator oldest_unused();
 
   const platform::Platform& chip_;
   const std::string name_;
   const Limits limits_;
   const std::string folder_;
   mutable std::mutex mutex_;
-  uint64_t reserved_bytes_ = 0;  // of all models, on their way or here
+  uint64_t reserved_bytes_ = 0;  // of all models that are here, and what has arrived of others
   size_t reserved_models_ = 0;
-  std::map<std::pair<Digest, uint64_t>, std::weak_ptr<const void>> rooms_;  // by what they are for
-  std::map<Digest, std::shared_ptr<Model>> models_;                         // after the counts, which models change when they end
-  uint64_t uses_ = 0;                                                       // counts openings: which model was used last
+  std::map<std::pair<Digest, uint64_t>, std::weak_ptr<Reservation>> rooms_;  // by what they are for
+  Models models_;      // after the counts, which models change when they end
+  uint64_t uses_ = 0;  // counts openings: which model was used last
   std::atomic<size_t> clients_{0};
-  std::atomic<uint64_t> runs_{0}, stopped_{0}, busy_microseconds_{0};
+  std::atomic<uint64_t> runs_{0}, stopped_{0};
+  Load load_;
   std::array<Workspace, 32> workspaces_;  // by core; those who hold the core use it
 };
 

@@ -1,6 +1,8 @@
 #include "server/server.h"
 
+#include <algorithm>
 #include <new>
+#include <optional>
 #include <system_error>
 
 #include "base/log.h"
@@ -123,6 +125,13 @@ class GoneCheck {
 };
 }  // namespace
 
+namespace {
+// Parts that are small and rare keep nobody's room for long: every byte that has arrived gives its share of time for the next.
+std::chrono::milliseconds time_for_upload(const Limits& limits, uint64_t uploaded) {
+  return limits.message_timeout + std::chrono::milliseconds(uploaded * 1000 / limits.upload_bytes_per_second);
+}
+}  // namespace
+
 // Until the client goes, breaks a rule, or is silent for too long.
 void Server::serve(Client& client) {
   const Limits& limits = board_.limits();
@@ -134,7 +143,8 @@ void Server::serve(Client& client) {
                       },
                       [this, check = GoneCheck(client.socket)]() mutable { return is_ending_ || check(); }});
   const Deadline login = Clock::now() + limits.login_timeout;
-  Deadline message{};  // of the message that is under way
+  Deadline message{};              // of the message that is under way
+  std::optional<Deadline> upload;  // when the model that is on its way was offered
   uint64_t messages = 0;
   bool goes_on = true;
   std::string why;
@@ -142,7 +152,13 @@ void Server::serve(Client& client) {
     const bool inside = client.session.is_inside_message();
     if (!inside || messages != client.session.messages()) message = Clock::now() + limits.message_timeout;
     messages = client.session.messages();
-    const Deadline until = !client.session.is_logged_in() ? login : inside ? message : Clock::now() + limits.idle_timeout;
+    Deadline until = !client.session.is_logged_in() ? login : inside ? message : Clock::now() + limits.idle_timeout;
+    const std::optional<uint64_t> uploaded = client.session.uploaded();
+    if (!uploaded)
+      upload.reset();
+    else if (!upload)
+      upload = Clock::now();
+    if (uploaded) until = std::min(until, *upload + time_for_upload(limits, *uploaded));
     remote::Descriptor passed;
     const auto n = client.socket.receive(buffer, until, &passed);
     if (!n || *n == 0) {

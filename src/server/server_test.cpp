@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "capi_models.h"
 #include "remote/device.h"
+#include "remote/discovery.h"
+#include "rknn_matmul_api.h"
 #include "runtime/remote_device.h"
 #include "server/status_page.h"
 #include "temporary_folder.h"
@@ -242,43 +244,120 @@ TEST(Server, ModelsWithoutUsersGiveWay) {
   EXPECT_EQ(running.board.models().size(), 2u);
 }
 
+Digest digest_of(int number) { return blake2b(std::as_bytes(std::span(&number, 1))); }
+
+// What has arrived takes room, not what was announced.
 TEST(Server, ModelsOnTheirWayTakeRoom) {
   Board board(chip(), "small", {.model_bytes = 1000, .models = 2});
-  const auto digest = [](int number) { return blake2b(std::as_bytes(std::span(&number, 1))); };
-  auto first = board.reserve(digest(1), 600);
-  ASSERT_TRUE(first);
-  EXPECT_FALSE(board.reserve(digest(2), 600)) << "both were promised the same room";
-  auto same = board.reserve(digest(1), 600);
-  EXPECT_TRUE(same) << "two clients bring one model";
-  auto second = board.reserve(digest(2), 400);
-  ASSERT_TRUE(second);
-  EXPECT_FALSE(board.reserve(digest(3), 0)) << "too many";
+  EXPECT_FALSE(board.reserve(digest_of(9), 1001)) << "larger than all room";
+  auto first = board.reserve(digest_of(1), 600), second = board.reserve(digest_of(2), 600);
+  ASSERT_TRUE(first && second);
+  ASSERT_TRUE(board.fill(*first, 100));
+  ASSERT_TRUE(board.fill(*first, 600));
+  EXPECT_TRUE(board.fill(*second, 400));
+  EXPECT_FALSE(board.fill(*second, 401));
+  EXPECT_FALSE(board.reserve(digest_of(3), 0)) << "too many";
+  auto same = board.reserve(digest_of(1), 600);
+  ASSERT_TRUE(same);
+  EXPECT_TRUE(board.fill(*same, 600)) << "two clients bring one model";
   *first = nullptr;
-  EXPECT_FALSE(board.reserve(digest(3), 600)) << "one of the two is still on its way";
+  EXPECT_FALSE(board.fill(*second, 401)) << "one of the two is still on its way";
   *same = nullptr;
-  EXPECT_TRUE(board.reserve(digest(3), 600));
+  EXPECT_TRUE(board.fill(*second, 600));
+  auto third = board.reserve(digest_of(3), 400), fourth = board.reserve(digest_of(4), 0);
+  ASSERT_TRUE(third && fourth);
+  EXPECT_TRUE(board.fill(*third, 400));
+  const Status many = board.fill(*fourth, 0);
+  EXPECT_NE(many.to_string().find("--max-models"), std::string::npos) << many.to_string();
+}
 
-  // A session that ends gives its room back.
-  const auto offered = [&](Session& session, uint64_t bytes) {
-    FrameWriter writer;
+// A client of the protocol without a connection: frames in, types of the replies out.
+class Speaker {
+ public:
+  explicit Speaker(Board& board) : session_(board, {}) {
+    say(Type::Hello, Hello{kProtocolVersion, {}}.encode());
+    say(Type::Login, Login{"test"}.encode());
+    reader_.set_limit(1 << 20);
+  }
+  std::vector<Type> say(Type type, std::span<const std::byte> payload) {
     std::vector<std::byte> stream, out;
-    writer.write(Type::Hello, Hello{kProtocolVersion, {}}.encode(), stream);
-    writer.write(Type::Login, Login{"test"}.encode(), stream);
-    writer.write(Type::Offer, Offer{{}, bytes}.encode(), stream);
-    EXPECT_TRUE(session.receive(stream, out));
+    writer_.write(type, payload, stream);
+    is_connected_ = session_.receive(stream, out);
+    std::vector<Type> replies;
+    std::span<const std::byte> rest = out;
+    for (auto frame = reader_.read(rest); frame && *frame; frame = reader_.read(rest)) replies.push_back((*frame)->type);
+    return replies;
+  }
+  std::vector<Type> say_part(size_t bytes) { return say(Type::Part, std::vector<std::byte>(bytes)); }
+  bool is_connected() const { return is_connected_; }
+  void close() { session_.close(); }
+
+ private:
+  Session session_;
+  FrameWriter writer_;
+  FrameReader reader_{kMaxHandshakeBytes};
+  bool is_connected_ = true;
+};
+
+TEST(Server, AModelWithoutRoomIsGivenUp) {
+  Board board(chip(), "small", {.model_bytes = 1000, .models = 4});
+  Speaker first(board), second(board);
+  const std::vector<Type> wanted{Type::Wanted}, problem{Type::Problem}, nothing;
+  EXPECT_EQ(first.say(Type::Offer, Offer{digest_of(1), 900}.encode()), wanted);
+  EXPECT_EQ(second.say(Type::Offer, Offer{digest_of(2), 800}.encode()), wanted);
+  EXPECT_EQ(first.say_part(600), nothing);
+  EXPECT_EQ(second.say_part(300), nothing);
+  EXPECT_EQ(second.say_part(300), problem) << "100 bytes are left";
+  EXPECT_EQ(second.say_part(200), nothing) << "it was sent before the problem was known";
+  EXPECT_TRUE(second.is_connected());
+  EXPECT_EQ(first.say_part(299), nothing) << "the room of the other one is free again";
+  EXPECT_EQ(second.say(Type::Offer, Offer{digest_of(2), 100}.encode()), wanted) << "the connection goes on";
+  first.close();  // gives its room back
+  EXPECT_EQ(second.say_part(99), nothing);
+  EXPECT_EQ(second.say(Type::Offer, Offer{digest_of(2), 100}.encode()), problem) << "one model at a time";
+  EXPECT_FALSE(second.is_connected());
+}
+
+TEST(Server, AnnouncedSizesTakeNoRoom) {
+  Running running({.model_bytes = 20000, .models = 2});
+  const auto load = [&](int steps) {
+    auto device = running.connect();
+    return device ? (*device)->load([=] { return *format::write_rknn_to_memory(chain_model(steps, 16)); }) : device.status();
   };
-  {
-    Session session(board, {});
-    offered(session, 600);
-    EXPECT_FALSE(board.reserve(digest(3), 600));
-    session.close();
-    EXPECT_TRUE(board.reserve(digest(3), 600));
+  ASSERT_TRUE(load(1));
+  while (!running.server->clients().empty()) std::this_thread::yield();
+  std::vector<std::unique_ptr<Speaker>> liars;
+  for (int i = 0; i < 4; ++i) {
+    liars.push_back(std::make_unique<Speaker>(running.board));
+    EXPECT_EQ(liars.back()->say(Type::Offer, Offer{digest_of(i), 20000}.encode()), std::vector<Type>{Type::Wanted});
   }
-  {
-    Session session(board, {});
-    offered(session, 600);
+  EXPECT_EQ(running.board.models().size(), 1u) << "nothing had to give way";
+  const Status s = load(2);
+  EXPECT_TRUE(s) << s.to_string();
+  EXPECT_EQ(running.board.models().size(), 2u);
+}
+
+TEST(Server, UploadsThatDripAreGivenUp) {
+  const Running running({.message_timeout = std::chrono::milliseconds(300), .upload_bytes_per_second = 1 << 20});
+  const Deadline until = Clock::now() + std::chrono::seconds(60);
+  auto socket = Socket::connect(running.server->addresses()[0], until);
+  ASSERT_TRUE(socket);
+  FrameWriter writer;
+  const auto send = [&](Type type, std::span<const std::byte> payload) {
+    std::vector<std::byte> bytes;
+    writer.write(type, payload, bytes);
+    return static_cast<bool>(socket->send(bytes, until));
+  };
+  ASSERT_TRUE(send(Type::Hello, Hello{kProtocolVersion, {}}.encode()));
+  ASSERT_TRUE(send(Type::Login, Login{"test"}.encode()));
+  ASSERT_TRUE(send(Type::Offer, Offer{digest_of(1), 1 << 30}.encode()));
+  const std::vector<std::byte> drop(1);
+  bool is_given_up = false;
+  for (int i = 0; i < 100 && !is_given_up; ++i) {
+    is_given_up = !send(Type::Part, drop);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  EXPECT_TRUE(board.reserve(digest(3), 600));
+  EXPECT_TRUE(is_given_up);
 }
 
 TEST(Server, TooManyClientsAreSentAway) {
@@ -693,6 +772,44 @@ TEST(Server, CProgramsRunOnTheDeviceOfTheirEnvironment) {
   ::unsetenv("ORKNN_DEVICE");
 }
 
+// ORKNN_REQUIRE_DEVICE=1: the only device with the chip, or an error; products of matrices have no device.
+TEST(Server, CProgramsCanDemandADevice) {
+  const Running running;
+  const tests::TemporaryFolder devices;
+  ::setenv("ORKNN_DEVICE_DIR", devices.file("d").c_str(), 1);
+  ::setenv("ORKNN_REQUIRE_DEVICE", "1", 1);
+  std::vector<std::byte> bytes = *format::write_rknn_to_memory(tests::int8_model(16, 32, 32));
+  const auto init = [&] {
+    rknn_context context = 0;
+    const int code = rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), 0, nullptr);
+    if (code != RKNN_SUCC) return code;
+    EXPECT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+    rknn_destroy(context);
+    return code;
+  };
+  EXPECT_EQ(init(), RKNN_ERR_DEVICE_UNAVAILABLE);
+  EXPECT_NE(std::string(orknn_last_error()).find("there is no rk3588 in reach"), std::string::npos) << orknn_last_error();
+  {
+    const auto announced =
+        AnnouncedServer::publish({"board", std::string(chip().name), Mode::Adb, running.server->addresses()[0]});
+    ASSERT_TRUE(announced);
+    EXPECT_EQ(init(), RKNN_SUCC) << orknn_last_error();
+    EXPECT_EQ(running.board.runs(), 1u);
+  }
+  rknn_matmul_info info{};
+  info.M = 4, info.K = 64, info.N = 32;
+  info.type = RKNN_INT8_MM_INT8_TO_INT32;
+  rknn_matmul_io_attr attr{};
+  rknn_matmul_ctx product = 0;
+  EXPECT_EQ(rknn_matmul_create(&product, &info, &attr), RKNN_ERR_DEVICE_UNAVAILABLE);
+  ::unsetenv("ORKNN_REQUIRE_DEVICE");
+  EXPECT_EQ(rknn_matmul_create(&product, &info, &attr), RKNN_SUCC);
+  rknn_matmul_destroy(product);
+  EXPECT_EQ(init(), RKNN_SUCC);
+  EXPECT_EQ(running.board.runs(), 1u) << "without the demand it runs here";
+  ::unsetenv("ORKNN_DEVICE_DIR");
+}
+
 TEST(Server, StatusPage) {
   const Running running;
   auto session = make_session(chain_model(1, 8), 0);
@@ -701,7 +818,10 @@ TEST(Server, StatusPage) {
   const std::string page = http_reply("GET / HTTP/1.1\r\n\r\n", running.board, *running.server, 1);
   EXPECT_TRUE(page.starts_with("HTTP/1.1 200 OK\r\n"));
   EXPECT_NE(page.find("rk3588"), std::string::npos);
+  EXPECT_NE(page.find("the simulator"), std::string::npos);
   EXPECT_NE(http_reply("GET /status.json HTTP/1.1", running.board, *running.server, 1).find("\"runs\":1,"), std::string::npos);
+  EXPECT_NE(http_reply("GET /status.json HTTP/1.1", running.board, *running.server, 1).find("\"engine\":\"simulator\""),
+            std::string::npos);
   EXPECT_TRUE(http_reply("GET /x HTTP/1.1", running.board, *running.server, 1).starts_with("HTTP/1.1 404"));
   EXPECT_TRUE(http_reply("POST / HTTP/1.1", running.board, *running.server, 1).starts_with("HTTP/1.1 405"));
   EXPECT_FALSE(StatusPage::start({.host = "0.0.0.0", .port = 0, .path = {}}, running.board, *running.server));

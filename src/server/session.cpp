@@ -73,8 +73,14 @@ Status Session::handle(const Frame& frame) {
   if (state_ == State::Greeted) return log_in(frame);
   if (state_ == State::Receiving && frame.type != Type::Part) return out_of_order();
   if (frame.type == Type::Part) {
-    if (state_ != State::Receiving) return out_of_order();
-    if (frame.payload.size() > offer_.bytes - parts_.size() || frame.payload.empty()) return out_of_order();
+    const uint64_t awaited = state_ == State::Receiving ? offer_.bytes - parts_.size() : unwanted_;
+    if (frame.payload.size() > awaited || frame.payload.empty()) return out_of_order();
+    if (state_ != State::Receiving) {  // sent before the client could know that the model is not taken
+      unwanted_ -= frame.payload.size();
+      return {};
+    }
+  } else {
+    unwanted_ = 0;
   }
   if (const Status status = request(frame); !status) send(Type::Problem, Problem::of(status).encode());
   return {};
@@ -150,8 +156,20 @@ Status Session::offer(const Offer& offer) {
   return {};
 }
 
+void Session::give_up_upload() {
+  unwanted_ = offer_.bytes - parts_.size();
+  parts_ = {};
+  room_ = nullptr;
+  state_ = State::LoggedIn;
+}
+
 Status Session::part(std::span<const std::byte> bytes) {
+  Status room = board_.fill(room_, parts_.size() + bytes.size());
   parts_.insert(parts_.end(), bytes.begin(), bytes.end());
+  if (!room) {
+    give_up_upload();
+    return room;
+  }
   if (parts_.size() < offer_.bytes) return {};
   state_ = State::LoggedIn;
   ORKNN_TRY_ASSIGN(std::unique_ptr<BoardContext> context,

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,10 @@ class Session {
   bool is_logged_in() const { return state_ >= State::LoggedIn; }
   // Whether the last bytes ended inside of a message, or the client owes parts of a model.
   bool is_inside_message() const { return reader_.is_inside_frame() || state_ == State::Receiving; }
+  // Bytes that have arrived of a model that is on its way; nothing when none is.
+  std::optional<uint64_t> uploaded() const {
+    return state_ == State::Receiving ? std::optional<uint64_t>(parts_.size()) : std::nullopt;
+  }
   // Messages that came whole.
   uint64_t messages() const { return messages_; }
   const std::string& client() const { return client_; }
@@ -55,6 +60,7 @@ class Session {
   Status request(const remote::Frame& frame);
   Status offer(const remote::Offer& offer);
   Status part(std::span<const std::byte> bytes);
+  void give_up_upload();
   Status fetch(const remote::Fetch& fetch);
   Status share(const remote::Share& share);
   Status run(std::span<const std::byte> payload);
@@ -85,6 +91,7 @@ class Session {
   remote::Offer offer_;
   Board::Room room_;  // for what was offered
   std::vector<std::byte> parts_;
+  uint64_t unwanted_ = 0;  // bytes of a model that was given up, whose parts may still come
   std::unique_ptr<BoardContext> context_;
   std::map<uint32_t, ir::TensorData> amendments_;  // for traces
   uint64_t amendment_bytes_ = 0;

@@ -38,25 +38,28 @@ std::string escaped(const std::string& text, bool json) {
 std::string html(const std::string& text) { return escaped(text, false); }
 std::string json(const std::string& text) { return "\"" + escaped(text, true) + "\""; }
 
-// Share of the time since the start in which a run was under way; with several cores it may exceed 100 %.
-double load_percent(const Board& board, double uptime_seconds) {
-  return uptime_seconds > 0 ? static_cast<double>(board.busy_microseconds()) / 1e4 / uptime_seconds : 0;
+// For people: what an engine is.
+std::string place_of(std::string_view engine) {
+  if (engine == "npu") return "the board's NPU";
+  return engine == "registers" ? "the chip model (registers)" : "the simulator";
 }
+
+double load_percent(const Board& board) { return board.load().percent(remote::Clock::now()); }
 }  // namespace
 
 std::string status_html(const Board& board, const Server& server, double uptime) {
   std::string page =
       "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=5><title>rknn_server</title><style>body{font:15px "
       "system-ui;margin:2em;max-width:60em}table{border-collapse:collapse}td,th{padding:.2em 1em .2em 0;text-align:left}</style>";
-  page += "<h1>" + html(board.name()) + "</h1><p>" + std::string(board.chip().name) + ", simulated. rknn_server " +
-          std::string(version()) + ". Up " + number(uptime) + " s, " + std::to_string(board.runs()) + " runs, load " +
-          number(load_percent(board, uptime)) + " %.</p><h2>Clients</h2><table><tr><th>client<th>model<th>seconds";
+  page += "<h1>" + html(board.name()) + "</h1><p>" + std::string(board.chip().name) + ". rknn_server " + std::string(version()) +
+          ". Up " + number(uptime) + " s, " + std::to_string(board.runs()) + " runs, load " + number(load_percent(board)) +
+          " %.</p><h2>Clients</h2><table><tr><th>client<th>model<th>seconds";
   for (const ClientFacts& c : server.clients())
     page += "<tr><td>" + html(c.name) + "<td>" + html(c.model) + "<td>" + number(c.seconds);
-  page += "</table><h2>Models</h2><table><tr><th>model<th>made for<th>bytes<th>users";
+  page += "</table><h2>Models</h2><table><tr><th>model<th>made for<th>runs on<th>bytes<th>users";
   for (const ModelFacts& m : board.models())
-    page += "<tr><td>" + html(m.name) + "<td>" + html(m.platform) + "<td>" + std::to_string(m.bytes) + "<td>" +
-            std::to_string(m.users);
+    page += "<tr><td>" + html(m.name) + "<td>" + html(m.platform) + "<td>" + place_of(m.engine) + "<td>" +
+            std::to_string(m.bytes) + "<td>" + std::to_string(m.users);
   return page + "</table>\n";
 }
 
@@ -64,9 +67,8 @@ std::string status_json(const Board& board, const Server& server, double uptime)
   std::string text = "{\"board\":" + json(board.name()) + ",\"platform\":" + json(std::string(board.chip().name)) +
                      ",\"version\":" + json(std::string(version())) + ",\"uptime_s\":" + number(uptime) +
                      ",\"runs\":" + std::to_string(board.runs()) + ",\"stopped\":" + std::to_string(board.stopped()) +
-                     ",\"load_percent\":" + number(load_percent(board, uptime)) +
-                     ",\"accepted\":" + std::to_string(server.accepted()) + ",\"refused\":" + std::to_string(server.refused()) +
-                     ",\"clients\":[";
+                     ",\"load_percent\":" + number(load_percent(board)) + ",\"accepted\":" + std::to_string(server.accepted()) +
+                     ",\"refused\":" + std::to_string(server.refused()) + ",\"clients\":[";
   std::string comma;
   for (const ClientFacts& c : server.clients()) {
     text += comma + "{\"name\":" + json(c.name) + ",\"model\":" + json(c.model) + ",\"seconds\":" + number(c.seconds) + "}";
@@ -75,8 +77,8 @@ std::string status_json(const Board& board, const Server& server, double uptime)
   text += "],\"models\":[";
   comma.clear();
   for (const ModelFacts& m : board.models()) {
-    text += comma + "{\"name\":" + json(m.name) + ",\"platform\":" + json(m.platform) + ",\"bytes\":" + std::to_string(m.bytes) +
-            ",\"users\":" + std::to_string(m.users) + "}";
+    text += comma + "{\"name\":" + json(m.name) + ",\"platform\":" + json(m.platform) + ",\"engine\":" + json(m.engine) +
+            ",\"bytes\":" + std::to_string(m.bytes) + ",\"users\":" + std::to_string(m.users) + "}";
     comma = ",";
   }
   return text + "]}\n";
