@@ -513,6 +513,9 @@ def test_a_device_uses_the_plugins_of_its_environment(model, plugins, tmp_path):
         for value, want in zip(found, run(r), strict=True):
             assert np.array_equal(value, want)
         device.release()
+        np.save(tmp_path / "x.npy", X)
+        assert r.accuracy_analysis([str(tmp_path / "x.npy")], str(tmp_path / "snapshot"), "rk3588", address) == 0
+        assert list((tmp_path / "snapshot" / "runtime").iterdir())
     finally:
         server.terminate()
         assert server.wait(30) == 0

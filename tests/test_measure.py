@@ -44,6 +44,9 @@ def test_total_only(model, capfd):
     )
     assert last_total(text) > 0
     assert "Network Layer" not in text
+    assert (
+        "\nThe times are simulated" in text and "\nThe times are simulated" in made(model, "rk3588", perf_debug=True).eval_perf()
+    )
 
 
 def test_layer_table(model, capfd):
@@ -114,6 +117,8 @@ def test_toolkit1(model, capfd):
     assert list(result["layers"]) == [str(i) for i in range(len(result["layers"]))]
     out = capfd.readouterr().out
     assert f"Total Time(us): {result['total_time']}\n" in out and "FPS(800MHz): " in out and "Layer ID" in out
+    made(model, "rv1126").eval_perf()
+    assert "I The times are simulated" in capfd.readouterr().err
     made(model, "rv1126").eval_perf()
     assert "FPS(934MHz): " in capfd.readouterr().out
 

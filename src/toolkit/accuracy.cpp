@@ -220,8 +220,9 @@ class Analysis {
                      runtime::Session::open(built_.model, nullptr, ops::shared_op_set(built_.custom_ops)));
     report_.model = built_.model->name;
     report_.platform = built_.model->target_platform;
-    report_.has_device = !options_.target.empty() && !built_.custom_ops;
-    if (!options_.target.empty() && built_.custom_ops)
+    // A device computes operators of the user's own by its plug-ins; the C library of this process has none of them.
+    report_.has_device = !options_.target.empty() && (!built_.custom_ops || !options_.device.empty());
+    if (!options_.target.empty() && !report_.has_device)
       log(LogLevel::Warn, "accuracy_analysis", "Operators written in Python do not run through the C library: it is left out!");
     name_source_layers();
     list_rows(simulator->program());

@@ -34,6 +34,7 @@ class Measuring(Model):
             result = reports.performance_dict(facts)
             if is_print:
                 print(reports.performance_table(result, facts["npu_mhz"]), end="")
+                self._log.info(reports.SIMULATED)
             return result
         text = reports.performance_text(facts, self._perf_debug)
         if is_print:
@@ -64,11 +65,15 @@ class Measuring(Model):
     ):
         """Compares every layer of the built model with the float model on one sample and prints the table; with `output_dir` the
         values of all layers and an HTML report are stored there. `inputs`: one file per model input (jpg, png, bmp, npy), or the path
-        of a text with one such line. Toolkit1's third argument is calc_qnt_error."""
+        of a text with one such line. Without names follow target and device_id, in Toolkit1 after calc_qnt_error and before
+        dump_file_type."""
         rest = list(args)
         if rest and isinstance(rest[0], bool):
             calc_qnt_error = rest.pop(0)
-        target = rest.pop(0) if rest else target
+        named = (target, device_id, dump_file_type)
+        if len(rest) > len(named):
+            raise ValueError(f"accuracy_analysis takes at most 6 arguments without names, found {2 + len(args)}!")
+        target, device_id, dump_file_type = (*rest, *named[len(rest) :])
         builder = self._need_builder("accuracy_analysis")
         address = None
         if target:

@@ -8,6 +8,7 @@ KIB, MIB = 1024, 1024 * 1024
 LEAST_NEEDED = (
     "TaskNumber WorkLoad SparseRation Cycles RW InputShape DataType GPUTime CPUTime NPUTime OutputShape MacUsage Target".split()
 )
+SIMULATED = "The times are simulated (predicted, not measured on a chip)."
 DETAIL_HINT = "You can set perf_debug to True in init_runtime to get more detail performance information!"
 
 
@@ -16,12 +17,13 @@ def size_text(count):
 
 
 def performance_text(facts, detailed):
-    """Toolkit2: the clocks, then the total or the tables."""
+    """Toolkit2: the clocks, what the times are, then the total or the tables."""
+    head = f"{facts['clocks']}{SIMULATED}\n"
     if detailed:
-        return facts["clocks"] + facts["table"]
+        return head + facts["table"]
     us, rule = facts["total_us"], "=" * 67
     total, speed = ("Unknown", "Unknown") if us is None else (round(us), f"{1e6 / us:.2f}" if us > 0 else "Unknown")
-    return f"{facts['clocks']}{rule}\n{'Performance':^67}\n{rule}\nFPS: {speed}\nTotal Time(us): {total}\n{rule}\n"
+    return f"{head}{rule}\n{'Performance':^67}\n{rule}\nFPS: {speed}\nTotal Time(us): {total}\n{rule}\n"
 
 
 def fitted(text, width):
