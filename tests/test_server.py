@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -90,6 +91,17 @@ def test_unix_socket_and_models_on_the_board(devices, model, tmp_path):
     assert server.status()["runs"] == 1
     api.release()
     assert server.kill(signal.SIGTERM) == 0 and not os.path.exists(tmp_path / "s.sock")
+
+
+def test_the_status_says_who_runs_a_model(devices, model, monkeypatch):
+    monkeypatch.setenv("ORKNN_ENGINE", "registers")
+    server = devices()
+    monkeypatch.delenv("ORKNN_ENGINE")
+    connected(model[0], "rk3588").release()
+    assert [m["engine"] for m in server.status()["models"]] == ["registers"]
+    with urllib.request.urlopen(server.page, timeout=10) as reply:
+        page = reply.read().decode()
+    assert "<td>the chip model (registers)<td>" in page and "simulat" not in page
 
 
 def test_lists_of_devices(devices, openrknn, capsys, monkeypatch, tmp_path):
