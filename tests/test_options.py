@@ -1,6 +1,7 @@
 """What the options of config(), build() and init_runtime() change: each test shows the effect of one."""
 
 import os
+import re
 
 import numpy as np
 import onnx
@@ -74,6 +75,104 @@ def test_model_pruning_takes_channels_out_and_says_so(chain, tmp_path, capfd):
     assert size_of(pruned, tmp_path / "p.rknn") < 0.8 * size_of(whole, tmp_path / "w.rknn")
     expected = whole.inference([picture()])[0]
     np.testing.assert_allclose(pruned.inference([picture()])[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def behind_zero_channels(make_onnx, layers, constants=None, shape=(1, 4, 8, 6)):
+    """A convolution whose first 32 of 64 channels are zero, Relu `r`, then `layers` up to `y`."""
+    w = np.random.default_rng(3).standard_normal((64, 3, 3, 3)).astype(np.float32)
+    w[:32] = 0
+    first = [("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["r"], {})]
+    return make_onnx(
+        [*first, *layers], {"x": ("float32", [1, 3, 8, 6])}, {"y": ("float32", list(shape))}, {"w": w, **(constants or {})}
+    )
+
+
+def numbers(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+CONSUMERS = {
+    "classifier": (
+        [
+            ("GlobalAveragePool", ["r"], ["p"], {}),
+            ("Flatten", ["p"], ["f"], {}),
+            ("Gemm", ["f", "m", "b"], ["y"], {}),
+        ],
+        {"m": numbers(64, 10), "b": numbers(10)},
+        (1, 10),
+    ),
+    "flat rows and columns": (
+        [("Reshape", ["r", "s"], ["f"], {}), ("Gemm", ["f", "m"], ["y"], {"transB": 1})],
+        {"m": numbers(10, 3072), "s": np.array([1, -1], np.int64)},
+        (1, 10),
+    ),
+    "channels last": (
+        [("Transpose", ["r"], ["t"], {"perm": [0, 2, 3, 1]}), ("Flatten", ["t"], ["f"], {}), ("MatMul", ["f", "m"], ["y"], {})],
+        {"m": numbers(3072, 10)},
+        (1, 10),
+    ),
+    "nearest": (
+        [("Resize", ["r", "", "s"], ["u"], {"mode": "nearest"}), ("Conv", ["u", "v"], ["y"], {"pads": [1, 1, 1, 1]})],
+        {"s": np.array([1, 1, 2, 2], np.float32), "v": numbers(4, 64, 3, 3)},
+        (1, 4, 16, 12),
+    ),
+    "linear": (
+        [("Resize", ["r", "", "s"], ["u"], {"mode": "linear"}), ("Conv", ["u", "v"], ["y"], {})],
+        {"s": np.array([1, 1, 2, 2], np.float32), "v": numbers(4, 64, 1, 1)},
+        (1, 4, 16, 12),
+    ),
+    "normalization": (
+        [("BatchNormalization", ["r", "g", "h", "h", "g"], ["n"], {}), ("Conv", ["n", "v"], ["y"], {})],
+        {"g": np.abs(numbers(64)) + 1, "h": numbers(64), "v": numbers(4, 64, 1, 1)},
+        (1, 4, 8, 6),
+    ),
+    "groups": (
+        [("Conv", ["r", "d"], ["g"], {"group": 4, "pads": [1, 1, 1, 1]}), ("Conv", ["g", "v"], ["y"], {})],
+        {"d": numbers(64, 16, 3, 3), "v": numbers(4, 64, 1, 1)},
+        (1, 4, 8, 6),
+    ),
+    "depthwise": (
+        [("Conv", ["r", "d"], ["g"], {"group": 64, "pads": [1, 1, 1, 1]}), ("Conv", ["g", "v"], ["y"], {})],
+        {"d": numbers(64, 1, 3, 3), "v": numbers(4, 64, 1, 1)},
+        (1, 4, 8, 6),
+    ),
+    "join": (
+        [("Concat", ["x", "r", "c"], ["j"], {"axis": 1}), ("Conv", ["j", "v"], ["y"], {"pads": [1, 1, 1, 1]})],
+        {"v": numbers(4, 131, 3, 3)},
+        (1, 4, 8, 6),
+    ),
+    "sigmoid into a bias": (
+        [
+            ("MaxPool", ["r"], ["p"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+            ("Sigmoid", ["p"], ["s"], {}),
+            ("Conv", ["s", "v"], ["y"], {}),
+        ],
+        {"v": numbers(4, 64, 1, 1)},
+        (1, 4, 8, 6),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CONSUMERS)
+def test_model_pruning_follows_zero_channels(kind, make_onnx, tmp_path, capfd):
+    model = behind_zero_channels(make_onnx, *CONSUMERS[kind])
+    whole = made(model, float_dtype="float32")
+    capfd.readouterr()
+    pruned = made(model, float_dtype="float32", model_pruning=True, verbose=True)
+    lines = capfd.readouterr().err
+    assert "32 of 64 channels are left" in lines and "always hold one value stay" not in lines
+    assert size_of(pruned, tmp_path / "p.rknn") < size_of(whole, tmp_path / "w.rknn")
+    expected = whole.inference([picture()])[0]
+    np.testing.assert_allclose(pruned.inference([picture()])[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def test_model_pruning_says_why_zero_channels_stay(make_onnx, capfd):
+    model = behind_zero_channels(
+        make_onnx, [("Softmax", ["r"], ["s"], {"axis": 1}), ("Conv", ["s", "v"], ["y"], {})], {"v": numbers(4, 64, 1, 1)}
+    )
+    made(model, model_pruning=True, verbose=True)
+    lines = capfd.readouterr().err
+    assert re.search(r"Conv:\S* 32 channel\(s\) that always hold one value stay: Softmax:\S* does not keep them apart", lines)
 
 
 def test_model_pruning_is_silent_where_nothing_can_go(conv_model, capfd):
