@@ -158,15 +158,18 @@ def test_rknn_convert_makes_the_model_of_the_file(described, tmp_path, openrknn)
     assert (tmp_path / "script.rknn").read_bytes() == (out / "small.rknn").read_bytes()
 
 
-def test_rknn_convert_analyses_and_measures(described, tmp_path, monkeypatch):
+def test_rknn_convert_analyses(described, tmp_path):
     done = convert("-t", "rk3568", "-i", described, "-o", tmp_path / "out", "-a", tmp_path / "0.png")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "snapshot" / "error_analysis.txt").exists()
-    done = convert("-t", "rk3568", "-i", described, "-o", tmp_path / "out", "-e")
-    assert done.returncode == 0 and "no rk3568 in reach" in done.stderr and "Total Memory" in done.stdout
-    monkeypatch.setenv("ORKNN_REQUIRE_DEVICE", "1")
-    done = convert("-t", "rk3568", "-i", described, "-o", tmp_path / "out", "-e")
-    assert done.returncode == 1 and "Connect to Device Failure (-1)" in done.stderr
+
+
+@pytest.mark.parametrize("words", (["-e"], ["-d", "-a", "0.png"], ["-d", "board-9"], ["-e", "-d"]))
+def test_rknn_convert_needs_a_board_where_one_is_asked_for(described, tmp_path, words):
+    done = convert("-t", "rk3568", "-i", described, "-o", tmp_path / "out", *words, cwd=tmp_path)
+    assert done.returncode == 1 and "Connect to Device Failure (-1): there is no rk3568" in done.stderr
+    assert "leave out -e and -d" in done.stderr and "Total Memory" not in done.stdout
+    assert (tmp_path / "out" / "small.rknn").exists() and not (tmp_path / "out" / "snapshot").exists()
 
 
 def test_rknn_convert_names_the_line_of_a_mistake(described, tmp_path, openrknn):

@@ -16,14 +16,29 @@ def find(chip, device_id):
     return _openrknn.find_device(chip, "" if device_id is None else str(device_id).strip())
 
 
+def _named(chip, device_id):
+    return f"{chip} with id {device_id!r}" if device_id else chip
+
+
+def _missing(chip, device_id, why, instead):
+    return ValueError(
+        f"Connect to Device Failure (-1): there is no {_named(chip, device_id)} in reach{f' ({why})' if why else ''}. Start "
+        f"rknn_server on the device, or {instead}!"
+    )
+
+
+def require(chip, device_id, instead):
+    """ValueError when no device of that kind is in reach; `instead` says what else the user can do."""
+    address, why = find(chip, device_id)
+    if address is None:
+        raise _missing(chip, device_id, why, instead)
+
+
 def simulate_instead(chip, device_id, why, warn):
     """Nothing of that kind is in reach: `warn` gets one line that says so. ValueError when the user wants a real device."""
-    named = f"{chip} with id {device_id!r}" if device_id else chip
     if os.environ.get("ORKNN_REQUIRE_DEVICE") == "1":
-        raise ValueError(
-            f"Connect to Device Failure (-1): there is no {named} in reach{f' ({why})' if why else ''}. Start rknn_server on the "
-            "device, or unset ORKNN_REQUIRE_DEVICE to simulate the chip in this process!"
-        )
+        raise _missing(chip, device_id, why, "unset ORKNN_REQUIRE_DEVICE to simulate the chip in this process")
+    named = _named(chip, device_id)
     warn(f"There is no {named} in reach, the chip is simulated in this process!{f' ({why})' if why else ''}")
 
 

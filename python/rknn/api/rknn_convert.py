@@ -5,6 +5,7 @@ import os
 import sys
 
 from .. import _openrknn
+from . import devices
 from .log import Log
 from .model import guarded
 from .rknn import RKNN
@@ -35,6 +36,11 @@ class Converter(RKNN):
             and self.build(do_quantization=model["do_quantization"], dataset=model["dataset"] or None) == 0
             and self.export_rknn(output) == 0
         )
+
+    @guarded
+    def require_board(self, target, device):
+        """Figures of the simulator are none of a board: whoever asks for those gets an error where there is none."""
+        devices.require(devices.chip_of(target), device, "leave out -e and -d")
 
     def analyse(self, inputs, folder, target, device):
         return self.accuracy_analysis(inputs=inputs.split(), output_dir=folder, target=target, device_id=device) == 0
@@ -67,6 +73,8 @@ def _convert(model, options):
         if not rknn.convert(model, options.target, os.path.join(options.output, name + ".rknn")):
             return False
         target, device = (None, None) if options.device is None else (options.target, options.device or None)
+        if (options.evaluate or options.device is not None) and rknn.require_board(options.target, options.device) != 0:
+            return False
         folder = os.path.join(options.output, "snapshot")
         if options.accuracy and not rknn.analyse(options.accuracy, folder, target, device):
             return False
