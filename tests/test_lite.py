@@ -98,6 +98,17 @@ def test_a_picture_without_a_batch(rk3588, folder, capfd):
     assert typed[0].tobytes() == without[0].tobytes()
 
 
+def test_async_mode_returns_the_results_of_the_call_before(rk3588):
+    path, expected = rk3588
+    lite = RKNNLite()
+    assert lite.load_rknn(path) == 0 and lite.init_runtime(async_mode=True) == 0
+    first, second, third = (lite.inference([array]) for array in (picture(), 0 * picture(), picture()))
+    assert [a.shape for a in first] == [a.shape for a in expected] and not first[0].any()
+    assert second[0].tobytes() == expected[0].tobytes() != third[0].tobytes()
+    assert lite.init_runtime() == 0
+    assert lite.inference([picture()])[0].tobytes() == expected[0].tobytes()
+
+
 def test_target_as_first_argument(rk3588):
     lite = RKNNLite()
     assert lite.load_rknn(rk3588[0]) == 0

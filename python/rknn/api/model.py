@@ -8,6 +8,8 @@ import os
 import threading
 import weakref
 
+import numpy as np
+
 from .. import _openrknn
 from .log import Log
 
@@ -103,6 +105,8 @@ class Model:
         self._path_on_board = None  # of a finished model that is there: load_rknn(load_model_in_npu=True)
         self._remark_unused("__init__", others, legal=("verbose", "verbose_file"))
         self._perf_debug = self._eval_mem = False
+        self._is_async = False  # inference() returns the results of the call before, which are kept here:
+        self._late = None
         self._toolkit1 = False  # config() had a keyword that only Toolkit1 knows
         self._cores = 1  # that core_mask chose
         self._report_level = 0  # RKNN_LOG_LEVEL when the runtime was initialized
@@ -121,6 +125,13 @@ class Model:
         self._builder = self._session = self._loaded = None
         self._released = True
         self._log.close()
+
+    def _delayed(self, results):
+        """What inference() returns now: these results, or in async_mode those of the run before."""
+        if not self._is_async:
+            return results
+        late, self._late = self._late, results
+        return [np.zeros_like(array) for array in results] if late is None else late
 
     def _alive(self, function):
         if self._released:

@@ -2,8 +2,6 @@
 
 import functools
 
-import numpy as np
-
 from .. import _openrknn
 from . import devices
 from . import inputs as model_inputs
@@ -120,13 +118,6 @@ class Running(Model):
         except (ValueError, RuntimeError, TypeError, MemoryError) as error:
             self._fail("inference", str(error) or type(error).__name__)
             raise ValueError(str(error) or type(error).__name__) from None
-
-    def _delayed(self, results):
-        """What inference() returns now: these results, or in async_mode those of the run before."""
-        if not self._is_async:
-            return results
-        late, self._late = self._late, results
-        return [np.zeros_like(array) for array in results] if late is None else late
 
     def _remark_own_order(self, text):
         if not self._own_order_told:

@@ -57,7 +57,8 @@ class RKNNLite(Model):
         **others,
     ):
         """Prepares the model. `core_mask` is for chips of several cores. The other arguments are Lite1's; without `target` the
-        board is the one that the model was made for, and a C program's rules say where it is."""
+        board is the one that the model was made for, and a C program's rules say where it is. With async_mode every inference()
+        returns the results of the one before, the first one zeros."""
         try:
             self._alive("init_runtime")
             if isinstance(core_mask, str) or core_mask is None:  # Lite1's first argument is the target
@@ -80,6 +81,7 @@ class RKNNLite(Model):
             self._report_level = _openrknn.environment_log_level(4 if self._log.verbose else 0)
             session.report_loading(self._report_level)
             self._session = session
+            self._is_async, self._late = bool(async_mode), None
             return 0
         except Exception as error:
             return self._failed("init runtime", error)
@@ -97,7 +99,7 @@ class RKNNLite(Model):
             self._use_log()
             with self._running:
                 prepared = self._prepare(session, inputs, data_format, pass_through)
-                results = session.run(prepared, self._report_level, self._cores)
+                results = self._delayed(session.run(prepared, self._report_level, self._cores))
             return [np.asarray(result, dtype=np.float32) for result in results]
         except Exception as error:
             self._failed("inference", error)
