@@ -2,6 +2,7 @@
 //
 // Before: %s = MatMul(%q, Transpose(%k)) ; %p = Softmax(Add(Mul(%s, scale), mask)) ; %y = MatMul(%p, %v)
 // After:  %y = Attention(%q, %k, %v, mask) {scale = ...}
+// The mask may also be a choice: Where(const open, scores, -inf) adds 0 to open scores and -inf to the others.
 // Legal: 4-D [batch, heads, rows, width] tensors with equal batch and heads; Softmax over the last axis; the keys come through a
 // Transpose; the scale is a constant (on the scores, on q, on k, or both); nothing between is read elsewhere.
 //
@@ -35,9 +36,36 @@ TensorId unscaled(const Graph& g, TensorId t, double& scale, std::vector<const N
   }
 }
 
+// A choice between the scores and a number far below them, by a condition that is known.
+struct ChosenMask {
+  TensorId scores;
+  TensorData addend;  // 0 where the scores are chosen, else the number
+};
+
+std::optional<ChosenMask> chosen_mask(const Graph& g, const Node& where) {
+  constexpr double kFarBelow = -1e4;  // softmax makes 0 of what lies so far below any other score
+  const TensorData* condition = g.constant(where.input(0));
+  if (!condition) return {};
+  for (const bool open : {true, false}) {  // the value of the condition where the scores are chosen
+    const TensorId scores = where.input(open ? 1 : 2);
+    const auto masked = constant_splat(g, where.input(open ? 2 : 1));
+    if (!masked || !(*masked <= kFarBelow) || !same_shape(g, scores, where.output())) continue;
+    const std::vector<int64_t> flags = to_ints(condition->view());
+    const auto keys = static_cast<std::ptrdiff_t>(condition->dims().empty() ? 1 : condition->dims().back());
+    std::vector<double> addend(flags.size());
+    for (size_t i = 0; i < flags.size(); ++i) addend[i] = (flags[i] != 0) == open ? 0 : *masked;
+    // A query without any open key has equal weights for all of them; an addend would leave its scores as they were.
+    for (auto row = addend.begin(); row != addend.end(); row += keys)
+      if (std::all_of(row, row + keys, [](double v) { return v != 0; })) return {};
+    return ChosenMask{scores, constant_from(addend, condition->dims(), dtype_of(g, scores))};
+  }
+  return {};
+}
+
 // The parts of attention around the product `last` of weights and values.
 struct Parts {
   TensorId q = {}, v = {}, mask = {};
+  TensorData made_mask = {};         // a constant to make instead of `mask`
   const Node* transpose = nullptr;   // of the keys
   std::vector<int64_t> k_perm = {};  // what is left of it without the exchange of the last axes
   double scale = 1;
@@ -63,6 +91,12 @@ std::optional<Parts> parts_of(const Graph& g, const Node& last, size_t rank) {
     p.mask = sum->input(1 - side);
     p.nodes.insert(p.nodes.begin(), sum);
   }
+  const Node* choice = p.mask ? nullptr : g.sole_producer(scores, "Where");
+  if (auto chosen = choice ? chosen_mask(g, *choice) : std::nullopt) {
+    scores = chosen->scores;
+    p.made_mask = std::move(chosen->addend);
+    p.nodes.insert(p.nodes.begin(), choice);
+  }
   scores = unscaled(g, scores, p.scale, p.nodes);
   const Node* product = g.sole_producer(scores, "MatMul");
   if (!product) return {};
@@ -80,9 +114,9 @@ std::optional<Parts> parts_of(const Graph& g, const Node& last, size_t rank) {
   if (!dq || !dk || !dv || !ds || dq->size() != rank || dk->size() != rank || dv->size() != rank) return {};
   for (size_t i = 0; i + 2 < rank; ++i)
     if ((*dq)[i] != (*dk)[i] || (*dq)[i] != (*dv)[i]) return {};
-  if (p.mask) {
-    const auto dm = dims_of(g, p.mask);
-    if (!dm || dm->size() < 2 || dm->size() > rank || dtype_of(g, p.mask) != dtype_of(g, p.q)) return {};
+  if (p.mask || p.made_mask.has_value()) {
+    const auto dm = p.mask ? dims_of(g, p.mask) : p.made_mask.dims();
+    if (!dm || dm->size() < 2 || dm->size() > rank || (p.mask && dtype_of(g, p.mask) != dtype_of(g, p.q))) return {};
     // One bias for all keys is no mask: Attention wants the last axis in full.
     if (dm->back() != ds->back()) return {};
   }
@@ -95,12 +129,17 @@ TensorId keys(Patch& patch, const Parts& p) {
   return patch.add_node("Transpose", p.transpose->name, {k}, {{"perm", p.k_perm}}, p.transpose->origin);
 }
 
+// Nothing where there is no mask.
+TensorId mask(Patch& patch, const Parts& p, const Node& last) {
+  return p.made_mask.has_value() ? patch.add_constant(last.name + "_mask", p.made_mask) : p.mask;
+}
+
 Rewrite fuse_attention_rule(const Graph& g, const Node& n) {
   const std::optional<Parts> p = parts_of(g, n, 4);
   if (!p) return no_match();
   Patch patch(g);
   std::vector<TensorId> inputs{p->q, keys(patch, *p), p->v};
-  if (p->mask) inputs.push_back(p->mask);
+  if (const TensorId added = mask(patch, *p, n)) inputs.push_back(added);
   replace_node(g, patch, n, successor(n, "Attention", std::move(inputs), {{"scale", p->scale}}), p->nodes);
   return rewrite(std::move(patch));
 }
@@ -118,7 +157,7 @@ Rewrite fuse_flat_attention_rule(const Graph& g, const Node& n) {
   std::vector<TensorId> inputs{reshaped(p->q, "q", {1, heads, rows, width}),
                                reshaped(keys(patch, *p), "k", {1, heads, columns, width}),
                                reshaped(p->v, "v", {1, heads, columns, out})};
-  if (p->mask) inputs.push_back(p->mask);
+  if (const TensorId added = mask(patch, *p, n)) inputs.push_back(added);
   const TensorId attended = patch.add_node("Attention", n.name, std::move(inputs), {{"scale", p->scale}}, n.origin);
   const TensorId shape = patch.add_constant(n.name + "_shape", TensorData::vector(Dims{heads, rows, out}));
   replace_node(g, patch, n, successor(n, "Reshape", {attended, shape}), p->nodes);
