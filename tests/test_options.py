@@ -204,6 +204,64 @@ def test_remove_reshape_changes_the_shapes_of_the_ends(reshaping, capfd):
     np.testing.assert_array_equal(found.reshape(4, 48), plain)
 
 
+def test_remove_reshape_takes_every_node_that_only_reshapes(make_onnx, capfd):
+    w = numbers(4, 3, 1, 1)
+    model = make_onnx(
+        [("Squeeze", ["x", "a"], ["p"], {}), ("Conv", ["p", "w"], ["c"], {}), ("Flatten", ["c"], ["y"], {})]
+        + [("Conv", ["p", "w"], ["d"], {}), ("Relu", ["d"], ["e"], {}), ("Unsqueeze", ["e", "a"], ["z"], {})],
+        {"x": ("float32", [1, 1, 3, 8, 6])},
+        {"y": ("float32", [1, 192]), "z": ("float32", [1, 1, 4, 8, 6])},
+        {"w": w, "a": np.array([0], np.int64)},
+    )
+    x = numbers(1, 1, 3, 8, 6)
+    plain = made(model, float_dtype="float32").inference([x])
+    capfd.readouterr()
+    bare = made(model, float_dtype="float32", remove_reshape=True)
+    lines = capfd.readouterr().err
+    assert "changes the shape of input 'x' from [1,1,3,8,6] to [1,3,8,6]" in lines
+    assert "output 'y' from [1,192] to [1,4,8,6]" in lines and "output 'z' from [1,1,4,8,6] to [1,4,8,6]" in lines
+    found = bare.inference([x[0]], data_format="nchw")
+    assert [a.shape for a in found] == [(1, 4, 8, 6)] * 2
+    for a, b in zip(found, plain):
+        np.testing.assert_array_equal(a.ravel(), b.ravel())
+
+
+def test_remove_reshape_says_why_a_shape_stays(make_onnx, capfd):
+    model = make_onnx(
+        [("Reshape", ["x", "s"], ["p"], {}), ("Conv", ["p", "w"], ["c"], {}), ("Neg", ["x"], ["n"], {})]
+        + [("Reshape", ["c", "t"], ["y"], {}), ("Neg", ["y"], ["z"], {})],
+        {"x": ("float32", [3, 48])},
+        {"n": ("float32", [3, 48]), "y": ("float32", [4, 48]), "z": ("float32", [4, 48])},
+        {"w": numbers(4, 3, 1, 1), "s": np.array([1, 3, 8, 6], np.int64), "t": np.array([4, 48], np.int64)},
+    )
+    capfd.readouterr()
+    bare = made(model, float_dtype="float32", remove_reshape=True)
+    lines = capfd.readouterr().err
+    assert re.search(r"leaves input 'x' as it is: Neg '\S*' reads it in the shape \[3,48\]", lines)
+    assert re.search(r"leaves output 'y' as it is: Neg '\S*' reads it too", lines)
+    assert [a.shape for a in bare.inference([numbers(3, 48)])] == [(3, 48), (4, 48), (4, 48)]
+
+
+def test_flash_attention_takes_a_causal_choice_as_its_mask(make_onnx):
+    shape = [4, 16, 8]
+    model = make_onnx(
+        [("Transpose", ["k"], ["kt"], {"perm": [0, 2, 1]}), ("MatMul", ["q", "kt"], ["s"], {})]
+        + [("Mul", ["s", "c"], ["d"], {}), ("Where", ["open", "d", "low"], ["m"], {}), ("Softmax", ["m"], ["p"], {})]
+        + [("MatMul", ["p", "v"], ["y"], {})],
+        {name: ("float32", shape) for name in "qkv"},
+        {"y": ("float32", shape)},
+        {"c": np.float32(0.35), "low": np.float32(-np.inf), "open": np.tril(np.ones((16, 16), bool))},
+    )
+    arrays = [numbers(*shape) * scale for scale in (1, 2, 3)]
+    config = dict(target_platform="rk3576", float_dtype="float32")
+    plain = made(model, **config).inference(arrays)[0]
+    flash = made(model, enable_flash_attention=True, **config)
+    np.testing.assert_allclose(flash.inference(arrays)[0], plain, rtol=1e-5, atol=1e-5)
+    flash.init_runtime(perf_debug=True)
+    layers = flash.eval_perf(is_print=False)
+    assert "Attention" in layers and "Softmax" not in layers and "Where" not in layers
+
+
 def test_remove_reshape_with_quantization(reshaping, tmp_path):
     np.save(tmp_path / "s.npy", np.random.default_rng(1).standard_normal((3, 48)).astype(np.float32))
     (tmp_path / "dataset.txt").write_text("s.npy")

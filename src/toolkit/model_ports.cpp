@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "ops/facts.h"
 #include "ops/resample/yuv_to_rgb.h"
 #include "toolkit/normalization.h"
 
@@ -12,8 +13,9 @@ namespace orknn::toolkit {
 namespace {
 using namespace ir;
 
-bool is_plain_reshape(const Graph& graph, const Node* n) {
-  if (!n || n->op != "Reshape" || !n->tail.empty()) return false;
+// A node that only gives input 0 another shape: Reshape, Flatten, Squeeze, Unsqueeze.
+bool is_plain_view(const Graph& graph, const Node* n) {
+  if (!n || ops::facts_of(*n).pattern != Pattern::View || !n->tail.empty()) return false;
   const auto from = graph.tensor(n->input(0)).shape, to = graph.tensor(n->output()).shape;
   return from && to && to_dims(*from) && to_dims(*to);
 }
@@ -24,34 +26,72 @@ void tell(std::string_view kind, const std::string& name, const Shape& from, con
                   to_string(to)));
 }
 
-void free_input(Graph& graph, TensorId input) {
-  const auto users = graph.users(input);
-  if (users.size() != 1 || graph.is_output(input)) return;
-  const NodeId reshape = users[0];
-  const Node n = graph.node(reshape);
-  if (!is_plain_reshape(graph, &n) || n.input(0) != input || graph.is_output(n.output())) return;
+void tell_why_not(std::string_view kind, const std::string& name, const std::string& reason) {
+  log(LogLevel::Warn, "build", fmt::format("The 'remove_reshape' leaves {} '{}' as it is: {}!", kind, name, reason));
+}
+
+void set_shape(Tensor& tensor, const Shape& shape) {
+  tensor.shape = shape;
+  tensor.layout = shape.size() == 4 ? Layout::NCHW : Layout::Undefined;
+}
+
+// Why an input that some layer reads in another shape keeps its own; empty = it need not.
+std::string why_input_stays(const Graph& graph, TensorId input, const Shape& shape, bool is_normalized) {
+  if (is_normalized) return "mean_values and std_values belong to its channels";
+  if (graph.is_output(input)) return "it is an output too";
+  for (NodeId user : graph.users(input)) {
+    const Node& n = graph.node(user);
+    if (!is_plain_view(graph, &n) || n.input(0) != input)
+      return fmt::format("{} '{}' reads it in the shape {}", n.op, n.name, to_string(*graph.tensor(input).shape));
+    if (*graph.tensor(n.output()).shape != shape)
+      return fmt::format("layers read it in the shapes {} and {}", to_string(shape), to_string(*graph.tensor(n.output()).shape));
+    if (graph.is_output(n.output())) return fmt::format("{} '{}' makes an output of it", n.op, n.name);
+  }
+  return "";
+}
+
+void free_input(Graph& graph, TensorId input, bool is_normalized) {
+  const std::vector<NodeId> users(graph.users(input).begin(), graph.users(input).end());
+  const auto view = std::ranges::find_if(users, [&](NodeId u) { return is_plain_view(graph, &graph.node(u)); });
+  if (view == users.end()) return;
+  const Shape shape = *graph.tensor(graph.node(*view).output()).shape;
   Tensor& tensor = graph.tensor(input);
-  const Tensor& reshaped = graph.tensor(n.output());
-  tell("input", tensor.name, *tensor.shape, *reshaped.shape);
-  tensor.shape = reshaped.shape;
-  tensor.layout = reshaped.shape->size() == 4 ? Layout::NCHW : Layout::Undefined;
-  graph.remove_node(reshape);
-  graph.replace_node_uses(n.output(), input);
+  if (shape == *tensor.shape) return;
+  if (const std::string why = why_input_stays(graph, input, shape, is_normalized); !why.empty())
+    return tell_why_not("input", tensor.name, why);
+  tell("input", tensor.name, *tensor.shape, shape);
+  set_shape(tensor, shape);
+  for (NodeId user : users) {
+    const TensorId reshaped = graph.node(user).output();
+    graph.remove_node(user);
+    graph.replace_node_uses(reshaped, input);
+  }
+}
+
+std::string why_output_stays(const Graph& graph, TensorId output, TensorId source) {
+  if (const auto users = graph.users(output); !users.empty())
+    return fmt::format("{} '{}' reads it too", graph.node(users[0]).op, graph.node(users[0]).name);
+  if (graph.is_input(source)) return fmt::format("it is input '{}' in another shape", graph.tensor(source).name);
+  if (graph.is_constant(source)) return "it is a constant";
+  if (graph.is_output(source)) return fmt::format("it is output '{}' in another shape", graph.tensor(source).name);
+  return "";
 }
 
 void free_output(Graph& graph, size_t index) {
   const TensorId output = graph.outputs()[index];
   const Node* maker = graph.producer_node(output);
-  if (!is_plain_reshape(graph, maker) || !graph.users(output).empty()) return;
+  if (!is_plain_view(graph, maker)) return;
   const TensorId source = maker->input(0);
-  if (graph.is_input(source) || graph.is_constant(source) || graph.is_output(source)) return;
   const std::string name = graph.tensor(output).name;
-  tell("output", name, *graph.tensor(output).shape, *graph.tensor(source).shape);
+  const Shape from = *graph.tensor(output).shape, to = *graph.tensor(source).shape;
+  if (from == to) return;
+  if (const std::string why = why_output_stays(graph, output, source); !why.empty()) return tell_why_not("output", name, why);
+  tell("output", name, from, to);
   graph.remove_node(graph.producer(output));
   graph.outputs()[index] = source;
   graph.rename_tensor(output, name + "_reshaped");
   graph.rename_tensor(source, name);
-  graph.tensor(source).layout = graph.tensor(source).shape->size() == 4 ? Layout::NCHW : Layout::Undefined;
+  set_shape(graph.tensor(source), to);
 }
 
 // Puts layers one after the other between a new input and the tensor that was the input.
@@ -138,18 +178,8 @@ Status put_conversion_before(Graph& graph, size_t index, const std::string& form
 }  // namespace
 
 void remove_port_reshapes(Graph& graph, const std::vector<compile::Normalization>& normalization) {
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const TensorId input = graph.inputs()[i];
-    if (i >= normalization.size() || normalization[i].mean.empty()) {
-      free_input(graph, input);
-      continue;
-    }
-    const auto users = graph.users(input);
-    if (users.size() == 1 && is_plain_reshape(graph, &graph.node(users[0])))
-      log(LogLevel::Warn, "build",
-          fmt::format("The 'remove_reshape' leaves input '{}' as it is: mean_values and std_values belong to its channels!",
-                      graph.tensor(input).name));
-  }
+  for (size_t i = 0; i < graph.inputs().size(); ++i)
+    free_input(graph, graph.inputs()[i], i < normalization.size() && !normalization[i].mean.empty());
   for (size_t i = 0; i < graph.outputs().size(); ++i) free_output(graph, i);
 }
 

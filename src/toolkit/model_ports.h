@@ -9,8 +9,8 @@
 
 namespace orknn::toolkit {
 
-// Takes Reshapes off the inputs and outputs, which get the shapes that the layers next to them have; names stay. Says which in
-// the log. An input that is normalized keeps its Reshape.
+// Takes Reshapes (also Flatten, Squeeze, Unsqueeze) off the inputs and outputs, which get the shapes that the layers next to them
+// have; names stay. Says in the log which ones, and why another one next to an input or output stays.
 void remove_port_reshapes(ir::Graph& graph, const std::vector<compile::Normalization>& normalization);
 
 // Inputs with a format take the bytes of a picture, uint8 [1, 1, rows, columns]; conversion, normalization and quantization
