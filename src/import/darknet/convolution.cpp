@@ -141,7 +141,12 @@ Convolution convolution_options(Layer& l, int64_t default_size, std::string_view
   c.dilation = l.integer("dilation", 1, 1, kMaxSize);
   if (c.size == 1) c.dilation = 1;
   c.padding = l.integer("padding", 0, 0, kMaxSize);
-  if (l.flag("pad")) c.padding = c.size / 2;
+  if (l.flag("pad")) {
+    if (l.has("padding") && c.padding != c.size / 2)
+      l.warn("option 'padding' (" + std::to_string(c.padding) + ") has no effect beside 'pad': the border is size / 2 (" +
+             std::to_string(c.size / 2) + "), as in Darknet");
+    c.padding = c.size / 2;
+  }
   c.groups = l.integer("groups", 1, 1, kMaxFilters);
   c.batch_normalize = l.flag("batch_normalize") || l.flag("cbn");
   c.load_scales = !l.flag("dontloadscales");

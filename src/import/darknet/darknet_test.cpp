@@ -208,6 +208,31 @@ TEST(ImportDarknet, LinesThatAreNoOptionsAreWarnedOf) {
   EXPECT_EQ(imported->source.warnings[1], "line 6 is not an option and is left out: 'size3'");
 }
 
+TEST(ImportDarknet, TheFirstOfTwoValuesCounts) {
+  const auto imported = import_text(
+      "[net]\nheight=8\nwidth=8\nchannels=3\n[convolutional]\nfilters=2\nstride=2\nsize=3\nstride=1\npad=1\n", "darknet");
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  ASSERT_EQ(imported->source.warnings.size(), 2u);  // and the missing weights
+  EXPECT_EQ(imported->source.warnings[1],
+            "line 9: option 'stride' is given again in [convolutional]; its first value '2' counts, as in Darknet");
+  EXPECT_EQ(ir::to_dims(*imported->graph.tensor(imported->graph.outputs()[0]).shape), (ir::Dims{1, 2, 4, 4}));
+}
+
+TEST(ImportDarknet, PaddingThatPadOverridesIsWarnedOf) {
+  const auto warnings = [](const std::string& options) {
+    const auto imported =
+        import_text("[net]\nheight=8\nwidth=8\nchannels=3\n[convolutional]\nfilters=2\nsize=3\n" + options, "darknet");
+    return imported ? imported->source.warnings : std::vector<std::string>();
+  };
+  EXPECT_EQ(warnings("pad=1\npadding=1\n").size(), 1u);  // the missing weights
+  EXPECT_EQ(warnings("padding=3\n").size(), 1u);
+  const auto found = warnings("pad=1\npadding=3\n");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_NE((found[0] + found[1]).find("option 'padding' (3) has no effect beside 'pad': the border is size / 2 (1)"),
+            std::string::npos)
+      << found[0] << found[1];
+}
+
 TEST(ImportDarknet, DetectionLayersAreChecked) {
   const auto network = [](const std::string& options) { return "[net]\nheight=2\nwidth=2\nchannels=14\n[yolo]\n" + options; };
   const auto warnings = [](const std::string& text) {
@@ -218,6 +243,8 @@ TEST(ImportDarknet, DetectionLayersAreChecked) {
   EXPECT_EQ(warnings(network("num=3\nmask=1\nclasses=2\n")), 2u);
   EXPECT_EQ(warnings(network("num=3\nmask=1,3\nclasses=2\n")), 2u);   // no such anchor: the output is the same
   EXPECT_EQ(warnings(network("num=3\nmask=0,-1\nclasses=2\n")), 2u);  // the same
+  EXPECT_EQ(warnings(network("num=3\nmask=1,2\nclasses=2\nanchors=1.5,2, 3,4, 5,6\n")), 1u);
+  EXPECT_EQ(warnings(network("num=3\nmask=1,2\nclasses=2\nanchors=1.5,2, 3,4\n")), 2u);
   EXPECT_NE(error_of(network("num=3\nmask=1,2\nclasses=-2\n")).find("option 'classes' is out of range"), std::string::npos);
 }
 

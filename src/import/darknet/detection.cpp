@@ -1,4 +1,6 @@
 // Detection layers are not part of the model: what they read is an output, and decoding is left to the program that uses it.
+#include <algorithm>
+
 #include "import/darknet/layer.h"
 
 namespace orknn::importer::darknet {
@@ -9,6 +11,12 @@ namespace {
 // Options that contradict each other are warned of: the output is the same whatever they say.
 Result<int64_t> values_of_boxes(Layer& l, int64_t numbers_per_box) {
   const int64_t classes = l.integer("classes", 20, 0, 1 << 20), anchors = l.integer("num", 1, 1, 1 << 16);
+  if (const std::string listed = l.text("anchors", ""); !listed.empty()) {
+    const auto numbers = std::ranges::count(listed, ',') + (listed.back() == ',' ? 0 : 1);
+    if (numbers != 2 * anchors)
+      l.warn("option 'anchors' has " + std::to_string(numbers) + " numbers where 'num' (" + std::to_string(anchors) + ") needs " +
+             std::to_string(2 * anchors) + "; decoding the output will go wrong");
+  }
   int64_t boxes = anchors;
   if (l.has("mask")) {
     ORKNN_TRY_ASSIGN(const std::vector<int64_t> mask, l.integers("mask"));
