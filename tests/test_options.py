@@ -392,6 +392,34 @@ def test_hybrid_file_of_the_oldest_toolkit(chain, samples, tmp_path, monkeypatch
     assert "FLOAT16" in again.eval_perf(is_print=False)
 
 
+def test_hybrid_file_of_the_oldest_toolkit_may_list_everything(chain, samples, tmp_path, monkeypatch, capfd):
+    """The input of step 1 is listed too, though it is no layer."""
+    monkeypatch.chdir(tmp_path)
+    rknn = RKNN()
+    rknn.config(target_platform="rk1808")
+    assert rknn.load_onnx(chain) == 0 and rknn.hybrid_quantization_step1(dataset=samples()) == 0
+    stem = next(tmp_path.glob("*.quantization.cfg")).name.partition(".")[0]
+    entries = (tmp_path / f"{stem}.quantization.cfg").read_text().partition("quantize_parameters:\n")[2]
+    assert "'@x_uint8_0:out0'" in entries
+    head = "%YAML 1.2\n---\nhybrid_quantization_action: delete\n"
+    (tmp_path / "old.cfg").write_text(head + re.sub("^    ", "", entries, flags=re.M))
+    again = RKNN()
+    assert again.hybrid_quantization_step2(f"{stem}.json", f"{stem}.data", "old.cfg") == 0
+    plain = RKNN()
+    plain.config(target_platform="rk1808")
+    assert plain.load_onnx(chain) == 0 and plain.build(do_quantization=False) == 0
+    results = []
+    for model in (again, plain):
+        assert model.init_runtime() == 0
+        results.append(model.inference([picture().astype(np.float32) / 1000])[0])  # less than a step of uint8
+    assert np.isfinite(results[1]).all() and results[1].any()
+    np.testing.assert_allclose(*results, rtol=1e-2, atol=1e-2 * np.abs(results[1]).max())  # float16
+    (tmp_path / "wrong.cfg").write_text(head + "'@nothing_3:out0':\n    dtype: asymmetric_affine\n")
+    capfd.readouterr()
+    assert RKNN().hybrid_quantization_step2(f"{stem}.json", f"{stem}.data", "wrong.cfg") == -1
+    assert "Invalid operands name 'nothing'" in capfd.readouterr().err
+
+
 def test_single_core_mode(chain, tmp_path):
     many, one = (made(chain, single_core_mode=flag) for flag in (False, True))
     assert size_of(one, tmp_path / "one.rknn") <= size_of(many, tmp_path / "many.rknn")

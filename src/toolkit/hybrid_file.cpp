@@ -120,6 +120,7 @@ class Parser {
     for (const auto& [name, p] : file_.parameters)
       if (p.part.starts_with("out")) file_.layers.emplace_back(name, "float32");
     file_.parameters.clear();
+    file_.lists_what_was_found = true;
   }
 
   // "{a: float16, b: float16}"

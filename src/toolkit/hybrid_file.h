@@ -20,6 +20,7 @@ struct TensorParameters {
 struct HybridFile {
   std::vector<std::pair<std::string, std::string>> layers;  // tensor -> float16, int16, int8
   std::vector<std::pair<std::string, TensorParameters>> parameters;
+  bool lists_what_was_found = false;  // `layers` are entries of step 1 (`delete`): some name inputs and conversions
 
   const TensorParameters* find(std::string_view tensor) const;
 };

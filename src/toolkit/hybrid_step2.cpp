@@ -49,13 +49,14 @@ std::string without_number(const std::string& name) {
 }
 
 // The layers of custom_quantize_layers.
-Status take_layers(const HybridFile& file, const Graph& graph, const platform::Platform& chip,
+Status take_layers(const HybridFile& file, const HybridData& data, const Graph& graph, const platform::Platform& chip,
                    const quantize::NumberFormat& format, StoredCalibration& stored) {
   Status problems;
   for (const auto& [name, type] : file.layers) {
     TensorId t = graph.find_tensor(name);
     if (!t) t = graph.find_tensor(without_number(name));
     if (!t || !graph.producer(t)) {
+      if (file.lists_what_was_found && data.found.find(name)) continue;  // what reads it decides
       problems.also(invalid_argument(fmt::format("Invalid operands name '{}' in custom_quantize_layers!", name))
                         .hint(t || file.find(name)
                                   ? "inputs, conversions and constants are not layers; give the output tensor of one"
@@ -165,7 +166,7 @@ Result<HybridStep2> read_hybrid_files(const HybridFiles& files, Progress progres
   if (!format) return problem(format.status(), files.data);
   StoredCalibration stored;
   const Graph& graph = imported->network.graph;
-  Status problems = take_layers(*file, graph, *options->chip, *format, stored);
+  Status problems = take_layers(*file, *data, graph, *options->chip, *format, stored);
   problems.also(take_ranges(*file, *data, graph, *format, stored));
   if (!problems) return problem(problems, files.quantization);
   stored.channel_means = std::move(data->channel_means);
