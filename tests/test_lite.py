@@ -204,6 +204,14 @@ def test_platform_lists(rk3588, capsys):
     assert lite.list_devices() == ([], [])
 
 
+def test_every_platform_of_the_list_is_filled_in(folder, capsys):
+    build(folder / "two.rknn", ["RK3568", "rk3566"]).release()
+    found = RKNNLite().list_support_target_platform(str(folder / "two.rknn"))
+    assert found == {"filled_target_platform": ["rk3568", "rk3566"], "support_target_platform": ["RK3566", "RK3568"]}
+    assert "Target platforms filled in RKNN model:         ['rk3568', 'rk3566']\n" in capsys.readouterr().out
+    assert RKNN().fetch_rknn_model_config(str(folder / "two.rknn"))["target_platform"] == ["rk3568", "rk3566"]
+
+
 def test_release_at_any_time(rk3588):
     lite = RKNNLite()
     lite.release()

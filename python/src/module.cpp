@@ -391,6 +391,12 @@ void set_log(std::optional<std::function<void(int, std::string, std::string)>> s
   });
 }
 
+// Those that config() named.
+std::vector<std::string> named_platforms(const format::Model& model) {
+  std::vector<std::string> names{model.target_platform};
+  names.insert(names.end(), model.other_platforms.begin(), model.other_platforms.end());
+  return names;
+}
 }  // namespace
 
 NB_MODULE(_openrknn, m) {
@@ -430,9 +436,9 @@ NB_MODULE(_openrknn, m) {
   });
   m.def("platforms_of", [](const Path& path) {
     const auto session = take(runtime::Session::open(path.string()));
-    const std::string& filled = session->model().target_platform;
+    const std::vector<std::string> filled = named_platforms(session->model());
     std::vector<std::string> same;
-    const platform::Platform* own = platform::find(filled);
+    const platform::Platform* own = platform::find(filled.front());
     for (const platform::Platform& p : platform::all())
       if (own && p.compatibility == own->compatibility) same.emplace_back(p.name);
     return std::pair(filled, same);
@@ -442,7 +448,7 @@ NB_MODULE(_openrknn, m) {
     const format::Model& model = session->model();
     nb::dict d;
     d["name"] = to_utf8(model.name);
-    d["target_platform"] = std::vector<std::string>{model.target_platform};
+    d["target_platform"] = named_platforms(model);
     d["source_framework"] = model.source_framework;
     d["toolkit_version"] = model.toolkit_version;
     d["float_dtype"] = model.float_dtype;

@@ -122,13 +122,14 @@ struct StoredStreams {
 
 // Everything a .rknn file holds. Programs share the weight section: equal constants are stored once.
 struct Model {
-  std::string name;                 // source file stem
-  std::string target_platform;      // "rk3588"
-  std::string source_framework;     // "ONNX"
-  std::string toolkit_version;      // version that wrote it
-  std::string custom_string;        // config(custom_string=...)
-  std::string float_dtype;          // "float16" or "float32"
-  std::vector<uint32_t> sync_uids;  // layers after which Toolkit1's export_rknn_sync_model yields; kept, not acted upon
+  std::string name;                          // source file stem
+  std::string target_platform;               // "rk3588"
+  std::string source_framework;              // "ONNX"
+  std::string toolkit_version;               // version that wrote it
+  std::string custom_string;                 // config(custom_string=...)
+  std::string float_dtype;                   // "float16" or "float32"
+  std::vector<uint32_t> sync_uids;           // layers after which Toolkit1's export_rknn_sync_model yields; kept, not acted upon
+  std::vector<std::string> other_platforms;  // named beside target_platform: config(target_platform=[...])
   std::vector<Program> programs;
   std::vector<StoredStreams> streams;  // one per program, or none: whoever wants them makes them
   uint64_t weight_bytes = 0;           // size of the weight section, not coded; set by writer and reader

@@ -64,6 +64,7 @@ void fields(auto& a, Is<Program> auto& p) {
 void fields(auto& a, Is<Model> auto& m) {
   a(m.name, m.target_platform, m.source_framework, m.toolkit_version, m.custom_string, m.float_dtype);
   a.unless_older(m.sync_uids);
+  a.unless_empty(m.other_platforms);
 }
 
 // Takes what a ByteWriter takes and keeps the number of bytes.
@@ -107,6 +108,9 @@ class Encoder {
     for (size_t i = 0; i < p.buffers.size(); ++i) put(stored_buffer(p, i, weights_));
   }
   void unless_older(const std::vector<uint32_t>& values) { put(values); }
+  void unless_empty(const std::vector<std::string>& values) {
+    if (!values.empty()) put(values);
+  }
 
  private:
   template <class T>
@@ -201,6 +205,10 @@ class Decoder {
   void buffers(Program& p) { get(p.buffers); }
   // Older files end before it, with up to 63 bytes that fill the section.
   void unless_older(std::vector<uint32_t>& values) {
+    if (in_.left() >= sizeof(uint32_t)) get(values);
+  }
+  // What fills the section reads as no values.
+  void unless_empty(std::vector<std::string>& values) {
     if (in_.left() >= sizeof(uint32_t)) get(values);
   }
   Status status() {

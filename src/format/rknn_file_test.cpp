@@ -52,10 +52,12 @@ TEST(RknnFile, TextsOfEveryLengthComeBack) {
   Model model = sample_model();
   for (size_t length = 0; length <= 130; ++length) {
     model.custom_string.assign(length, 'c');
+    model.other_platforms.assign(length % 3, "rk3588");
     const auto loaded = read(bytes_of(model));
     ASSERT_TRUE(loaded) << length << ": " << loaded.status().to_string();
     EXPECT_EQ(loaded->custom_string, model.custom_string);
     EXPECT_TRUE(loaded->sync_uids.empty());
+    EXPECT_EQ(loaded->other_platforms, model.other_platforms);
   }
 }
 

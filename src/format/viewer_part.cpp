@@ -269,11 +269,13 @@ std::string make_viewer_json(const Model& model) {
                                          {"input_num", input_count},
                                          {"output_num", output_count},
                                          {"nn", json::object({{"nbg", json::object({{"type", network}})}})}});
+  std::vector<std::string> platforms{json::text(model.target_platform)};
+  for (const std::string& name : model.other_platforms) platforms.push_back(json::text(name));
   return json::object({{"name", json::text(model.name)},
                        {"version", json::text(model.toolkit_version + "-" + std::string(kWriterMark))},
                        {"ori_network_platform", json::text(model.source_framework)},
                        {"network_platform", json::text(model.source_framework)},
-                       {"target_platform", json::array({json::text(model.target_platform)})},
+                       {"target_platform", json::array(platforms)},
                        {"input_num", input_count},
                        {"output_num", output_count},
                        {"node_num", json::number(1)},

@@ -114,6 +114,9 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
   auto model = std::make_shared<format::Model>();
   model->name = quantized.name;
   model->target_platform = options.chip->name;
+  for (const std::string& name : options.config.other_platforms)
+    if (const auto other = platform::get(name); other && (*other)->name != model->target_platform)
+      model->other_platforms.emplace_back((*other)->name);
   model->source_framework = upper(quantized.framework);
   model->toolkit_version = version();
   model->custom_string = options.config.custom_string;

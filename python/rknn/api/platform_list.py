@@ -16,14 +16,14 @@ def print_families():
 
 
 def print_platforms_of(path):
-    """The chip that a .rknn was made for and those it runs on; returns them as a dict. ValueError when it cannot be read."""
+    """The chips that a .rknn was made for and those it runs on; returns them as a dict. ValueError when it cannot be read."""
     filled, supported = _openrknn.platforms_of(path)
     supported = [name.upper() for name in supported]
     print(
         STARS,
-        f"Target platforms filled in RKNN model:         {[filled]}",
+        f"Target platforms filled in RKNN model:         {filled}",
         f"Target platforms supported by this RKNN model: {supported}",
         STARS,
         sep="\n",
     )
-    return {"filled_target_platform": [filled], "support_target_platform": supported}
+    return {"filled_target_platform": filled, "support_target_platform": supported}

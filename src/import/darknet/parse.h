@@ -14,8 +14,8 @@ namespace orknn::importer::darknet {
 
 // Keys and values have no blanks in them: Darknet takes them all out, "-1, -4" is "-1,-4".
 struct Section {
-  std::string type;  // the name between the brackets, as written
-  size_t line = 0;   // where it begins, counted from 1
+  std::string type;                                      // the name between the brackets, as written
+  size_t line = 0;                                       // where it begins, counted from 1
   std::unordered_map<std::string, std::string> options;  // the first value of each, as Darknet looks them up
 
   bool has(const std::string& key) const { return options.contains(key); }
