@@ -208,14 +208,14 @@ TEST(ImportDarknet, LinesThatAreNoOptionsAreWarnedOf) {
   EXPECT_EQ(imported->source.warnings[1], "line 6 is not an option and is left out: 'size3'");
 }
 
-TEST(ImportDarknet, TheFirstOfTwoValuesCounts) {
+TEST(ImportDarknet, TheLastOfTwoValuesCounts) {
   const auto imported = import_text(
       "[net]\nheight=8\nwidth=8\nchannels=3\n[convolutional]\nfilters=2\nstride=2\nsize=3\nstride=1\npad=1\n", "darknet");
   ASSERT_TRUE(imported) << imported.status().to_string();
   ASSERT_EQ(imported->source.warnings.size(), 2u);  // and the missing weights
   EXPECT_EQ(imported->source.warnings[1],
-            "line 9: option 'stride' is given again in [convolutional]; its first value '2' counts, as in Darknet");
-  EXPECT_EQ(ir::to_dims(*imported->graph.tensor(imported->graph.outputs()[0]).shape), (ir::Dims{1, 2, 4, 4}));
+            "line 9: option 'stride' is given again in [convolutional]; its last value '1' counts here, the first one in Darknet itself");
+  EXPECT_EQ(ir::to_dims(*imported->graph.tensor(imported->graph.outputs()[0]).shape), (ir::Dims{1, 2, 8, 8}));
 }
 
 TEST(ImportDarknet, PaddingThatPadOverridesIsWarnedOf) {

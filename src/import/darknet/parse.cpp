@@ -86,11 +86,11 @@ Result<Description> parse_description(std::span<const std::byte> bytes) {
     }
     std::string value = line.substr(equals + 1);
     if (const size_t comment = value.find('#'); comment != std::string::npos) value.resize(comment);
-    const auto [kept, is_first] = current->options.emplace(line.substr(0, equals), std::move(value));
+    const auto [kept, is_first] = current->options.insert_or_assign(line.substr(0, equals), std::move(value));
     if (!is_first && result.warnings.size() < kMaxWarnings)
       result.warnings.push_back("line " + std::to_string(number) + ": option '" + kept->first.substr(0, 40) +
-                                "' is given again in [" + current->type.substr(0, 40) + "]; its first value '" +
-                                kept->second.substr(0, 40) + "' counts, as in Darknet");
+                                "' is given again in [" + current->type.substr(0, 40) + "]; its last value '" +
+                                kept->second.substr(0, 40) + "' counts here, the first one in Darknet itself");
   }
   if (!current) return invalid_model("the file holds no section").expected("[net] and layers").hint("is it a Darknet .cfg?");
   if (result.layers.empty()) return invalid_model("the network has no layers");

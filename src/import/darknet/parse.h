@@ -16,7 +16,7 @@ namespace orknn::importer::darknet {
 struct Section {
   std::string type;                                      // the name between the brackets, as written
   size_t line = 0;                                       // where it begins, counted from 1
-  std::unordered_map<std::string, std::string> options;  // the first value of each, as Darknet looks them up
+  std::unordered_map<std::string, std::string> options;  // the last value of each
 
   bool has(const std::string& key) const { return options.contains(key); }
   // "" when absent.
