@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/files.h"
+#include "base/refusal.h"
 #include "base/threads.h"
 #include "ir/custom_op.h"
 #include "ir/infer.h"
@@ -255,7 +256,7 @@ class Lowering {
         settle_types(n, copy);
         const Status lowered = Lowering(copy, Inputs::OfBody, ops_, warn_, converted_).run();
         // An alternative may fit other shapes than these: it stays as it is, and fails when it is taken.
-        if (!lowered && !ops::facts_of(n).chooses_body) return lowered;
+        if (!lowered && !(ops::facts_of(n).chooses_body && is_refusal(lowered))) return lowered;
         if (lowered) changed.set(name, std::make_shared<const Graph>(std::move(copy)));
       }
     }
@@ -287,7 +288,7 @@ class Lowering {
     if (!kept && !ir::is_custom(n.op))
       if (Status s = lower_attributes(n); !s) return s.node(n.name, n.op);
     auto facts = infer(n);
-    if (!facts && !kept) {  // an op that only knows float32: surround it with casts
+    if (!facts && !kept && is_refusal(facts.status())) {  // an op that only knows float32: surround it with casts
       Node wide = original;
       for (TensorId& t : wide.inputs)
         if (t && was_lowered(t)) t = widened(t);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/refusal.h"
 #include "ops/eval.h"
 #include "ops/facts.h"
 #include "optimize/match.h"
@@ -532,9 +533,11 @@ void ChannelFlow::set_elementwise_values(const Node& n, const std::vector<const 
     inputs.push_back(convert(TensorData::from<float>(dims, values).view(), dtype_of(graph_, t)));
   }
   std::vector<double> results;
-  if (std::ranges::any_of(made, [](double v) { return !std::isnan(v); }))
-    if (const auto result = ops::eval_node(n, ops_, inputs); result && (*result)[0].count() == out.count)
-      results = to_doubles((*result)[0].view());
+  if (std::ranges::any_of(made, [](double v) { return !std::isnan(v); })) {
+    const auto result = ops::eval_node(n, ops_, inputs);
+    if (!result && !is_refusal(result.status())) problem_.also(result.status());
+    if (result && (*result)[0].count() == out.count) results = to_doubles((*result)[0].view());
+  }
   for (size_t c = 0; c < made.size(); ++c) {
     const bool known = !results.empty() && !std::isnan(made[c]) && std::isfinite(results[c]);
     values_[static_cast<size_t>(out.first) + c] = is_zero[c] ? 0 : known ? results[c] : kUnknown;
@@ -554,6 +557,7 @@ void ChannelFlow::set_values_by_trial(const Node& n, const Lane& in, const Lane&
     for (size_t i = 1; i < n.inputs.size(); ++i)
       inputs.push_back(n.inputs[i] && graph_.is_constant(n.inputs[i]) ? *graph_.constant(n.inputs[i]) : TensorData());
     const auto made = ops::eval_node(n, ops_, inputs);
+    if (!made && !is_refusal(made.status())) problem_.also(made.status());
     if (!made) continue;
     const std::vector<double> y = to_doubles((*made)[0].view());
     if (!y.empty() && std::isfinite(y[0]) && std::ranges::all_of(y, [&](double v) { return v == y[0]; })) result = y[0];

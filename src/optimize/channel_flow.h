@@ -39,6 +39,8 @@ struct Mixer {
 class ChannelFlow {
  public:
   ChannelFlow(const ir::Graph& graph, const ir::OpSet& ops);
+  // What went wrong while values were computed.
+  const Status& problem() const { return problem_; }
 
   // The axis along which places leave a tensor, and the places that stay; nothing where all of them do.
   struct Kept {
@@ -110,6 +112,7 @@ class ChannelFlow {
   std::vector<std::string> reason_;         // why the places of a class stay, at its representative; empty = they may go
   std::map<ir::NodeId, Mixer> mixers_;
   std::map<ir::NodeId, std::vector<bool>> links_;  // whether any weight between output and input of a mixer is not 0
+  Status problem_;
 };
 
 // The parts of `value` at the positions `places` of an axis.

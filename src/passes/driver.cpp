@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/refusal.h"
 #include "ir/infer.h"
 #include "ir/verify.h"
 
@@ -32,7 +33,8 @@ class Driver : public Rewriter {
     if (options_.allows && !options_.allows(graph_, patch)) return false;
     std::unordered_map<int32_t, TensorFacts> facts;
     if (Status s = check(patch, facts); !s) {
-      if (options_.strict) return located(s);
+      const bool may_drop = is_refusal(s) || s.code() == Code::Internal;  // the rewrite is wrong, the graph is as it was
+      if (options_.strict || !may_drop) return located(s);
       log(LogLevel::Warn, stage_, std::string(current_->name) + ": rewrite dropped: " + s.to_string());
       return false;
     }

@@ -44,7 +44,7 @@ class ImageMaker {
     place_features();
     place_operands();
     if (image_.operand_base() + image_.operand_bytes > uint64_t{1} << 32)
-      return Status::error(Code::OutOfMemory, "the buffers need more than the 4 GiB that the unit addresses");
+      return unsupported("the buffers need more than the 4 GiB that the unit addresses");
     for (size_t i = 0; i < lowered_.size(); ++i) ORKNN_TRY(emit(i));
     const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(operands_));
     image_.operands = *kept;

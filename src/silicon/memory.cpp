@@ -47,7 +47,7 @@ Result<std::byte*> DeviceMemory::writable_at(uint64_t address, uint64_t bytes, c
 Result<uint32_t> AddressSpace::allocate(uint64_t bytes) {
   const uint64_t address = next_, pages = (bytes + kPage - 1) / kPage;
   if (bytes > uint64_t{1} << 32 || address + pages * kPage > uint64_t{1} << 32)
-    return Status::error(Code::OutOfMemory, "the buffers need more than the 4 GiB that the unit addresses");
+    return unsupported("the buffers need more than the 4 GiB that the unit addresses");
   next_ = address + (pages ? pages : 1) * kPage;
   return static_cast<uint32_t>(address);
 }

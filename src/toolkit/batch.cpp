@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/refusal.h"
 #include "ir/infer.h"
 #include "ir/known_dims.h"
 #include "ops/facts.h"
@@ -263,7 +264,8 @@ Result<Graph> with_batch(const Graph& graph, const OpSet& ops, int64_t batch) {
                                      dims ? "it is a single number" : "its shape is known only when the model runs"))
           .hint("leave rknn_batch_size unset");
   if (works_on_samples_alone(graph))
-    if (auto larger = enlarged(graph, ops, batch)) return larger;  // a layer may have constants of the old size after all
+    if (auto larger = enlarged(graph, ops, batch); larger || !is_refusal(larger.status()))
+      return larger;  // a layer may have constants of the old size after all
   return repeated(graph, ops, batch);
 }
 

@@ -2,6 +2,7 @@
 #include <cctype>
 
 #include "base/log.h"
+#include "base/refusal.h"
 #include "base/version.h"
 #include "format/rknn_file.h"
 #include "silicon/network.h"
@@ -73,7 +74,7 @@ Status store_streams(const BuildOptions& options, const ir::OpSet& ops, format::
   std::vector<format::StoredStreams> streams;
   for (const format::Program& program : model.programs) {
     const auto image = silicon::make_image(program, ops);
-    if (!image && asked_for) return Status(image.status()).model(model.name).stage("build");
+    if (!image && (asked_for || !is_refusal(image.status()))) return Status(image.status()).model(model.name).stage("build");
     if (!image) {
       log(LogLevel::Info, "build", "The file holds no command streams: " + image.status().message());
       return {};

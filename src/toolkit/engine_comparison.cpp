@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/half.h"
+#include "base/refusal.h"
 #include "ops/eval.h"
 #include "ops/facts.h"
 #include "toolkit/table.h"
@@ -34,10 +35,12 @@ double half_unit(double magnitude) {
 }
 
 // How much of a difference before a tail is left after it, at most.
-double gain_of_tail(const Node& n, const std::function<const TensorData*(TensorId)>& value, const OpSet& ops, ThreadPool& pool) {
+Result<double> gain_of_tail(const Node& n, const std::function<const TensorData*(TensorId)>& value, const OpSet& ops,
+                            ThreadPool& pool) {
   double gain = 1;
   for (const TailStep& step : n.tail) {
-    if (keeps_distances(step, ops, pool)) continue;
+    ORKNN_TRY_ASSIGN(const bool keeps, keeps_distances(step, ops, pool));
+    if (keeps) continue;
     const TensorData* operand = step.operand < 0 ? nullptr : value(n.inputs[static_cast<size_t>(step.operand)]);
     if (ops::facts_of(step.op).arithmetic == Arithmetic::Mul && operand) {
       double most = 0;
@@ -51,11 +54,11 @@ double gain_of_tail(const Node& n, const std::function<const TensorData*(TensorI
 }
 
 // What float32 additions in another order may change, per element of the layer's result; empty: nothing.
-std::vector<double> allowance(const format::Program& program, size_t task, const Values& values, const OpSet& ops,
-                              ThreadPool& pool) {
+Result<std::vector<double>> allowance(const format::Program& program, size_t task, const Values& values, const OpSet& ops,
+                                      ThreadPool& pool) {
   const Node& n = program.graph.node(program.tasks[task].node);
   const Tensor& out = program.graph.tensor(n.output());
-  if ((!is_product(n) && !is_mean(n)) || out.dtype != DType::Float16) return {};
+  if ((!is_product(n) && !is_mean(n)) || out.dtype != DType::Float16) return std::vector<double>();
   const auto value = [&](TensorId t) -> const TensorData* {
     if (const TensorData* constant = program.graph.constant(t)) return constant;
     const auto at = values.find(t.index);
@@ -75,7 +78,8 @@ std::vector<double> allowance(const format::Program& program, size_t task, const
     for (int64_t i = 0; i < magnitudes.back().count(); ++i) numbers[i] = std::abs(numbers[i]);
   }
   const auto sums = ops::eval_node(plain, ops, magnitudes, pool);
-  if (!sums) return {};
+  if (!sums && !is_refusal(sums.status())) return sums.status();
+  if (!sums) return std::vector<double>();
   std::vector<double> allowed = to_doubles(sums->front().view());
   const int64_t results = std::max<int64_t>(static_cast<int64_t>(allowed.size()), 1);
   double terms = static_cast<double>(program.tasks[task].macs) / static_cast<double>(results) + 1, coefficient = 0;
@@ -85,7 +89,8 @@ std::vector<double> allowance(const format::Program& program, size_t task, const
                    : static_cast<double>(magnitudes[0].count()) / static_cast<double>(results);
     coefficient = std::abs(half_to_float(float_to_half(static_cast<float>(1 / terms))) * terms - 1);
   }
-  const double factor = (2 * terms * 0x1p-24 + coefficient) * gain_of_tail(n, value, ops, pool);
+  ORKNN_TRY_ASSIGN(const double gain, gain_of_tail(n, value, ops, pool));
+  const double factor = (2 * terms * 0x1p-24 + coefficient) * gain;
   for (double& v : allowed) v *= factor;
   return allowed;
 }
@@ -111,7 +116,7 @@ void compare_integers(const TensorView& a, const TensorView& b, LayerComparison&
 }
 }  // namespace
 
-bool keeps_distances(const TailStep& step, const OpSet& ops, ThreadPool& pool) {
+Result<bool> keeps_distances(const TailStep& step, const OpSet& ops, ThreadPool& pool) {
   const OpDef& facts = ops::facts_of(step.op);
   if (facts.bounds != Bounds::None) return true;
   if (step.operand >= 0)
@@ -128,6 +133,7 @@ bool keeps_distances(const TailStep& step, const OpSet& ops, ThreadPool& pool) {
   function.outputs = {TensorId{1}};
   const TensorData samples = TensorData::from<float>({kSamples}, x);
   const auto results = ops::eval_node(function, ops, std::span(&samples, 1), pool);
+  if (!results && !is_refusal(results.status())) return results.status();
   if (!results) return false;
   const auto y = results->front().values<float>();
   return std::ranges::adjacent_find(y, [](float a, float b) { return !(std::abs(a - b) <= kSpacing + kRounding); }) == y.end();
@@ -160,6 +166,7 @@ Result<EngineComparison> compare_engines(runtime::Session& simulator, runtime::S
 
   const format::Program& program = streams.program();
   EngineComparison result;
+  Status problem;
   std::map<int32_t, size_t> task_of;  // by tensor
   for (size_t i = 0; i < program.tasks.size(); ++i) {
     const Node& n = program.graph.node(program.tasks[i].node);
@@ -175,10 +182,15 @@ Result<EngineComparison> compare_engines(runtime::Session& simulator, runtime::S
     const bool computed = at != task_of.end();
     if (other.dtype() != v.dtype || other.count() != v.count())
       alone.unequal = alone.beyond = v.count();
-    else if (v.count() > 0 && std::memcmp(v.data, other.data(), v.bytes()) != 0)
-      compare_elements(v, other.view(),
-                       computed ? allowance(program, at->second, expected, ops::builtin_ops(), pool) : std::vector<double>(),
-                       alone);
+    else if (v.count() > 0 && std::memcmp(v.data, other.data(), v.bytes()) != 0) {
+      Result<std::vector<double>> allowed = std::vector<double>();
+      if (computed) allowed = allowance(program, at->second, expected, ops::builtin_ops(), pool);
+      if (!allowed) {
+        problem.also(allowed.status());
+        return;
+      }
+      compare_elements(v, other.view(), *allowed, alone);
+    }
     if (alone.beyond > 0 && result.different++ == 0) result.first_different = program.graph.tensor(t).name;
     result.rounded += alone.unequal > 0 && alone.beyond == 0;
     if (!computed) return;
@@ -194,6 +206,7 @@ Result<EngineComparison> compare_engines(runtime::Session& simulator, runtime::S
       std::memcpy(v.data, other.data(), v.bytes());
   };
   ORKNN_TRY(streams.run(hooks));
+  ORKNN_TRY(problem);
   result.unit = streams.unit_name();
   for (size_t i = 0; i < result.layers.size(); ++i) result.layers[i].as_stream = streams.kernel_name(i) == "command stream";
   return result;

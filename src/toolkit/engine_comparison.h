@@ -35,7 +35,7 @@ void compare_elements(const ir::TensorView& a, const ir::TensorView& b, const st
 
 // Whether no two values are further apart after a step of a tail than before it. Of functions of one number, sampled values show
 // it.
-bool keeps_distances(const ir::TailStep& step, const ir::OpSet& ops, ThreadPool& pool);
+Result<bool> keeps_distances(const ir::TailStep& step, const ir::OpSet& ops, ThreadPool& pool);
 
 // Runs the model on both engines, which `feed` gives the same inputs. Every layer is judged alone: where a float layer's results
 // are not those of the simulator, later layers of the streams continue with the simulator's.

@@ -52,7 +52,7 @@ TEST(EngineComparison, IntegersAreEqual) {
 
 TEST(EngineComparison, StepsThatEnlargeDifferences) {
   const auto keeps = [](const char* op, ir::Attributes attributes = {}, int32_t operand = -1) {
-    return keeps_distances({op, std::move(attributes), operand}, ops::builtin_ops(), ThreadPool::shared());
+    return keeps_distances({op, std::move(attributes), operand}, ops::builtin_ops(), ThreadPool::shared()).value();
   };
   for (const char* op : {"Relu", "Clip", "Tanh", "Sigmoid", "HardSigmoid", "Abs"}) EXPECT_TRUE(keeps(op)) << op;
   for (const char* op : {"HardSwish", "Mish", "Gelu", "Exp", "Log"}) EXPECT_FALSE(keeps(op)) << op;

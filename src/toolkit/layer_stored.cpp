@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -36,6 +37,8 @@ template <class Read>
 auto guarded(Read read) -> decltype(read()) {
   try {
     return read();
+  } catch (const std::bad_alloc&) {
+    throw;  // says nothing about the folder
   } catch (const std::exception& e) {
     return bad_layer(e.what());
   }

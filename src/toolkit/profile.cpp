@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest_name.h"
+#include "base/refusal.h"
 #include "base/utf8.h"
 #include "format/viewer_part.h"
 #include "ops/eval.h"
@@ -345,6 +346,7 @@ Result<std::vector<Profile>> profile(const ir::Graph& graph, const Platform& chi
                                                                 : format::Sparsity::None;
   options.cost.on_chip_bytes = static_cast<uint64_t>(request.sram_kib) * 1024;
   auto estimate = compile::estimate(graph, options);
+  if (!estimate && !is_refusal(estimate.status())) return estimate.status();
   if (!estimate) return refused(type.name, estimate.status().to_string());
   const std::string_view name = type.types ? type.name : type_of(estimate->program);
   if (std::string problem = type_problem(chip, *find_type(std::string(name))); !problem.empty())

@@ -1,6 +1,7 @@
 #include "import/lower/emitter.h"
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 #include <unordered_set>
 
@@ -238,6 +239,8 @@ void Emitter::fold(NodeId id) {
     if (!dims || element_count(*dims) > kMaxFolded) return;
   }
   auto values = ops::eval_node(node, ops_, inputs);
+  // A network must not depend on how much memory there was; as everywhere in here, the end of memory is an exception.
+  if (!values && values.status().code() == Code::OutOfMemory) throw std::bad_alloc();
   if (!values) return;  // ir::infer_shapes and the optimizer report it with the node
   graph_.remove_node(id);
   for (size_t i = 0; i < node.outputs.size(); ++i) {

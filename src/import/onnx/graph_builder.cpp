@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusal.h"
 #include "import/onnx/layer.h"
 #include "ir/custom_op.h"
 #include "ir/infer.h"
@@ -136,8 +137,9 @@ Status GraphBuilder::guess_inner_ports(std::vector<Port>& inner) {
   for (const Port& p : inner) up_to_here.outputs.emplace_back(p.name);
   GraphBuilder front(model_, tensors_, ops_);
   auto built = front.build(up_to_here);
+  if (!built && !is_refusal(built.status())) return built.status();
   if (built) {
-    (void)infer_shapes(*built, ops_).is_ok();  // what could not be settled stays unknown
+    if (Status s = infer_shapes(*built, ops_); !s && !is_refusal(s)) return s;  // what could not be settled stays unknown
     for (size_t i = 0; i < inner.size(); ++i) {
       const Tensor& t = built->tensor(built->outputs()[i]);
       inner[i].dtype = t.dtype;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/refusal.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
 #include "ops/facts.h"
@@ -132,6 +133,7 @@ Status fold_constants_pass(Rewriter& r) {
     std::vector<TensorData> inputs;
     for (TensorId t : n.inputs) inputs.push_back(t ? g.tensor(t).constant : TensorData{});
     const auto values = ops::eval_node(n, r.ops(), inputs);
+    if (!values && !is_refusal(values.status())) return values.status();
     if (!values) {  // the model may never need it; whoever runs it gets the error with the node's name
       log(LogLevel::Debug, "optimize", "not folded: " + values.status().to_string());
       continue;

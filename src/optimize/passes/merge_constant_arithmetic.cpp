@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/refusal.h"
 #include "ops/eval.h"
 #include "ops/facts.h"
 #include "optimize/match.h"
@@ -48,6 +49,7 @@ Rewrite merge_constant_arithmetic_rule(const Graph& g, const Node& n) {
   combine.outputs = {TensorId{0}};
   const TensorData operands[] = {g.tensor(inner->constant).constant, g.tensor(outer->constant).constant};
   const auto value = ops::eval_node(combine, ops::builtin_ops(), operands);
+  if (!value && !is_refusal(value.status())) return value.status();
   if (!value || (*value)[0].bytes() > std::max(operands[0].bytes(), operands[1].bytes())) return no_match();
   for (double v : to_doubles((*value)[0].view()))
     if (!std::isfinite(v) || (!additive && v == 0)) return no_match();

@@ -224,6 +224,7 @@ class Pruning {
 Status run(Rewriter& r) {
   if (!r.may_rewrite()) return {};
   const ChannelFlow flow(r.graph(), r.ops());
+  ORKNN_TRY(flow.problem());
   for (NodeId id : r.graph().order()) {
     const Node& n = r.graph().node(id);
     const Mixer* m = flow.mixer(id);

@@ -4,6 +4,7 @@
 // Legal: the condition of every iteration can be computed from constants, and the result stays modest in size.
 #include <algorithm>
 
+#include "base/refusal.h"
 #include "ops/eval.h"
 #include "optimize/inline_body.h"
 #include "optimize/match.h"
@@ -30,7 +31,7 @@ Value outer_value(const Graph& g, TensorId id) {
 }
 
 // What can be computed of the body's outputs from the inputs that are known.
-std::vector<TensorData> follow(const Graph& body, const OpSet& ops, const std::vector<Value>& arguments) {
+Result<std::vector<TensorData>> follow(const Graph& body, const OpSet& ops, const std::vector<Value>& arguments) {
   std::vector<TensorData> values(body.tensor_count());
   for (size_t i = 0; i < arguments.size(); ++i) values[static_cast<size_t>(body.inputs()[i].index)] = arguments[i].known;
   const auto value_of = [&](TensorId id) {
@@ -49,6 +50,7 @@ std::vector<TensorData> follow(const Graph& body, const OpSet& ops, const std::v
         std::ranges::any_of(n.attributes, [](const auto& a) { return kind_of(a.second) == AttributeKind::Graph; });
     if (!known || has_body) continue;
     const auto results = ops::eval_node(n, ops, inputs);
+    if (!results && !is_refusal(results.status())) return results.status();
     if (!results) continue;
     for (size_t i = 0; i < n.outputs.size(); ++i)
       if (n.outputs[i]) values[static_cast<size_t>(n.outputs[i].index)] = (*results)[i];
@@ -68,21 +70,21 @@ TensorId join(Patch& patch, const Node& owner, const std::vector<TensorId>& piec
 
 std::string prefix_of(const Node& n, int64_t iteration) { return n.name + "/" + std::to_string(iteration) + "/"; }
 
-std::optional<Patch> unroll_loop(const Graph& g, const OpSet& ops, const Node& n, const Graph& body) {
+Rewrite unroll_loop(const Graph& g, const OpSet& ops, const Node& n, const Graph& body) {
   const int64_t captures = n.attributes.int_or("captures", 0);
   const auto inputs = static_cast<int64_t>(n.inputs.size());
   const int64_t carried = inputs - 2 - captures;
   const auto body_inputs = static_cast<int64_t>(body.inputs().size()), body_outputs = static_cast<int64_t>(body.outputs().size());
-  if (carried < 0 || captures < 0 || body_inputs != 2 + carried + captures || body_outputs < 1 + carried) return std::nullopt;
+  if (carried < 0 || captures < 0 || body_inputs != 2 + carried + captures || body_outputs < 1 + carried) return no_match();
   double trips = 1e18;
   if (n.has_input(0)) {
     const auto constant = constant_scalar(g, n.input(0));
-    if (!constant) return std::nullopt;
+    if (!constant) return no_match();
     trips = *constant;
   }
   TensorData condition = TensorData::scalar<bool>(true);
   if (n.has_input(1)) {
-    if (!g.is_constant(n.input(1)) || g.tensor(n.input(1)).constant.count() != 1) return std::nullopt;
+    if (!g.is_constant(n.input(1)) || g.tensor(n.input(1)).constant.count() != 1) return no_match();
     condition = g.tensor(n.input(1)).constant;
   }
   std::vector<Value> state, captured;
@@ -93,9 +95,9 @@ std::optional<Patch> unroll_loop(const Graph& g, const OpSet& ops, const Node& n
   Patch patch(g);
   int64_t iteration = 0;
   for (; static_cast<double>(iteration) < trips; ++iteration) {
-    if (!condition.has_value() || condition.count() != 1) return std::nullopt;
+    if (!condition.has_value() || condition.count() != 1) return no_match();
     if (to_ints(condition.view())[0] == 0) break;
-    if (iteration == kMaxIterations || static_cast<size_t>(iteration + 1) * body.node_count() > kMaxNodes) return std::nullopt;
+    if (iteration == kMaxIterations || static_cast<size_t>(iteration + 1) * body.node_count() > kMaxNodes) return no_match();
     const TensorData number = TensorData::scalar<int64_t>(iteration);
     std::vector<Value> arguments{{patch.add_constant(prefix_of(n, iteration) + "iteration", number), number},
                                  {patch.add_constant(prefix_of(n, iteration) + "condition", condition), condition}};
@@ -103,13 +105,13 @@ std::optional<Patch> unroll_loop(const Graph& g, const OpSet& ops, const Node& n
     arguments.insert(arguments.end(), captured.begin(), captured.end());
     std::vector<TensorId> ids;
     for (const Value& v : arguments) ids.push_back(v.id);
-    const std::vector<TensorData> known = follow(body, ops, arguments);
+    ORKNN_TRY_ASSIGN(const std::vector<TensorData> known, follow(body, ops, arguments));
     const std::vector<TensorId> results = inline_body(patch, body, ids, prefix_of(n, iteration), n);
     condition = known[0];
     for (size_t i = 0; i < state.size(); ++i) state[i] = {results[1 + i], known[1 + i]};
     for (size_t i = 0; i < scans.size(); ++i) scans[i].push_back(results[1 + state.size() + i]);
   }
-  if (iteration == 0 && !scans.empty()) return std::nullopt;
+  if (iteration == 0 && !scans.empty()) return no_match();
   std::vector<TensorId> results;
   for (const Value& v : state) results.push_back(v.id);
   for (size_t i = 0; i < scans.size(); ++i) {
@@ -118,15 +120,15 @@ std::optional<Patch> unroll_loop(const Graph& g, const OpSet& ops, const Node& n
   }
   patch.remove_node(id_of(g, n));
   replace_outputs(patch, g, n, results);
-  return patch;
+  return rewrite(std::move(patch));
 }
 
-std::optional<Patch> unroll_scan(const Graph& g, const Node& n, const Graph& body) {
+Rewrite unroll_scan(const Graph& g, const Node& n, const Graph& body) {
   const int64_t captures = n.attributes.int_or("captures", 0), scanned = n.attributes.int_or("num_scan_inputs", 0);
   const int64_t carried = static_cast<int64_t>(n.inputs.size()) - captures - scanned;
   const int64_t scan_outputs = static_cast<int64_t>(body.outputs().size()) - carried;
   if (captures < 0 || scanned < 1 || carried < 0 || scan_outputs < 0 || body.inputs().size() != n.inputs.size())
-    return std::nullopt;
+    return no_match();
   const auto per_input = [&](std::string_view name) {
     return n.attributes.ints_or(name, std::vector<int64_t>(static_cast<size_t>(scanned), 0));
   };
@@ -136,24 +138,24 @@ std::optional<Patch> unroll_scan(const Graph& g, const Node& n, const Graph& bod
   const std::vector<int64_t> in_directions = per_input("scan_input_directions"),
                              out_directions = per_output("scan_output_directions");
   std::vector<int64_t> in_axes = per_input("scan_input_axes"), out_axes = per_output("scan_output_axes");
-  if (in_axes.size() != static_cast<size_t>(scanned) || in_directions.size() != in_axes.size()) return std::nullopt;
-  if (out_axes.size() != static_cast<size_t>(scan_outputs) || out_directions.size() != out_axes.size()) return std::nullopt;
+  if (in_axes.size() != static_cast<size_t>(scanned) || in_directions.size() != in_axes.size()) return no_match();
+  if (out_axes.size() != static_cast<size_t>(scan_outputs) || out_directions.size() != out_axes.size()) return no_match();
   int64_t trips = -1;
   for (size_t i = 0; i < in_axes.size(); ++i) {
     const auto dims = dims_of(g, n.inputs[static_cast<size_t>(carried) + i]);
-    if (!dims) return std::nullopt;
+    if (!dims) return no_match();
     const auto axis = normalize_axis(in_axes[i], static_cast<int64_t>(dims->size()));
-    if (!axis) return std::nullopt;
+    if (!axis) return no_match();
     in_axes[i] = *axis;
     const int64_t extent = (*dims)[static_cast<size_t>(*axis)];
-    if (trips >= 0 && trips != extent) return std::nullopt;
+    if (trips >= 0 && trips != extent) return no_match();
     trips = extent;
   }
-  if (trips < 1 || trips > kMaxIterations || static_cast<size_t>(trips) * body.node_count() > kMaxNodes) return std::nullopt;
+  if (trips < 1 || trips > kMaxIterations || static_cast<size_t>(trips) * body.node_count() > kMaxNodes) return no_match();
   for (size_t i = 0; i < out_axes.size(); ++i) {
     const TensorId out = n.output(static_cast<size_t>(carried) + i);
     if (out_axes[i] >= 0 || !out) continue;
-    if (rank_of(g, out) < 0) return std::nullopt;
+    if (rank_of(g, out) < 0) return no_match();
     out_axes[i] += rank_of(g, out);
   }
 
@@ -181,7 +183,7 @@ std::optional<Patch> unroll_scan(const Graph& g, const Node& n, const Graph& bod
   }
   patch.remove_node(id_of(g, n));
   replace_outputs(patch, g, n, results);
-  return patch;
+  return rewrite(std::move(patch));
 }
 
 Status unroll_loops_pass(Rewriter& r) {
@@ -194,7 +196,8 @@ Status unroll_loops_pass(Rewriter& r) {
     if (n.op != "Loop" && n.op != "Scan") continue;
     const auto* body = n.attributes.get<std::shared_ptr<const Graph>>("body");
     if (!body || !n.tail.empty()) continue;
-    const std::optional<Patch> patch = n.op == "Loop" ? unroll_loop(g, r.ops(), n, **body) : unroll_scan(g, n, **body);
+    ORKNN_TRY_ASSIGN(const std::optional<Patch> patch,
+                     n.op == "Loop" ? unroll_loop(g, r.ops(), n, **body) : unroll_scan(g, n, **body));
     if (patch) ORKNN_TRY(r.apply(*patch).status());
   }
   return {};

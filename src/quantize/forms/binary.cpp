@@ -89,7 +89,7 @@ bool set_product(Attributes& attributes, const Node& n, const Target& target, do
 
 Result<Outcome> lower_binary(Lowering& l, const Node& n) {
   auto target = target_of(l, n, n.tail);
-  if (!target) return Outcome::stays_float(target.status().message());
+  if (!target) return outcome_of(std::move(target).status());
   const bool fixed_point = l.parameters(n.output())->fixed_point, product = multiplies_or_divides(n);
   Operand a = operand(l, n.input(0), false, target->type, fixed_point),
           b = operand(l, n.input(1), ops::facts_of(n).arithmetic == Arithmetic::Div, target->type, fixed_point);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/refusal.h"
+
 namespace orknn::quantize {
 using namespace ir;
 
@@ -23,6 +25,11 @@ Result<TensorData> Lowering::table_of(const Functions& f, TensorId x, TensorId y
     reals[static_cast<size_t>(i)] = static_cast<double>(i + dtype_min(type(x)) - zero(x)) * scale(x);
   ORKNN_TRY_ASSIGN(const std::vector<double> values, f(reals));
   return integers(y, {entries}, values);
+}
+
+Result<Outcome> outcome_of(Status problem) {
+  if (!is_refusal(problem)) return problem;
+  return Outcome::stays_float(problem.message());
 }
 
 Outcome Lowering::scale_too_small(TensorId t) const {

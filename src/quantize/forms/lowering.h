@@ -24,6 +24,9 @@ class Outcome {
   std::string text_;
 };
 
+// A layer that is not possible in integers stays in float; other problems are errors of the build.
+Result<Outcome> outcome_of(Status problem);
+
 class Lowering {
  public:
   Lowering(const ir::Graph& graph, const ir::OpSet& ops, const Plan& plan);

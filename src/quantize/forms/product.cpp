@@ -134,7 +134,7 @@ Result<Outcome> lower_product(Lowering& l, const Node& n, Form form, const std::
   const TensorId x = n.input(0), y = n.output();
   const TailParts parts = tail_parts(l.graph(), n, form);
   auto target = target_of(l, n, std::span(n.tail).subspan(parts.functions));
-  if (!target) return Outcome::stays_float(target.status().message());
+  if (!target) return outcome_of(std::move(target).status());
   std::vector<double> units, ratios;
   for (double w : weights.scales) {
     units.push_back(l.scale(x) * w);

@@ -16,7 +16,7 @@ Result<Outcome> lower_table(Lowering& l, const Node& n) {
   Functions f(l.ops());
   f.add(n.op, n.attributes, std::move(operands));
   auto table = l.table_of(f, n.input(0), n.output());
-  if (!table) return Outcome::stays_float(table.status().message());
+  if (!table) return outcome_of(std::move(table).status());
   const TensorId entries = l.constant(n.name + "/table", std::move(*table));
   Attributes attributes;
   if (n.op != "Identity") attributes.set("fused", std::vector<std::string>{n.op});  // which only changes the format
