@@ -1,6 +1,7 @@
 // jpg through libjpeg-turbo with its default (exact integer) transform, like OpenCV. libjpeg leaves by longjmp: the functions
 // that call it hold nothing with a destructor.
 #include <fmt/format.h>
+#include <jerror.h>
 #include <jpeglib.h>
 
 #include <csetjmp>
@@ -21,6 +22,7 @@ struct JpegReader {
   jpeg_progress_mgr progress{};
   std::jmp_buf escape;
   char problem[JMSG_LENGTH_MAX] = "";
+  bool out_of_memory = false;  // what the problem is
   char remark[JMSG_LENGTH_MAX] = "";
 
   JpegReader();
@@ -33,6 +35,8 @@ JpegReader& reader_of(j_common_ptr info) { return *static_cast<JpegReader*>(info
 [[noreturn]] void on_error(j_common_ptr info) {
   JpegReader& reader = reader_of(info);
   info->err->format_message(info, reader.problem);
+  const int code = info->err->msg_code;
+  reader.out_of_memory = code == JERR_OUT_OF_MEMORY || code == JERR_NO_BACKING_STORE;
   std::longjmp(reader.escape, 1);
 }
 
@@ -115,7 +119,10 @@ int orientation_of(const jpeg_decompress_struct& info) {
 
 Result<Picture> decode_jpeg(std::span<const std::byte> bytes, Colour colour, int& orientation) {
   JpegReader reader;
-  const auto refused = [&] { return invalid_argument(fmt::format("damaged or unsupported jpg: {}", reader.problem)); };
+  const auto refused = [&] {
+    if (reader.out_of_memory) return Status::error(Code::OutOfMemory, "no memory for the jpg reader");
+    return invalid_argument(fmt::format("damaged or unsupported jpg: {}", reader.problem));
+  };
   if (!read_jpeg_header(reader, bytes)) return refused();
   orientation = orientation_of(reader.info);
   ORKNN_TRY_ASSIGN(Picture picture, make_picture(reader.info.image_height, reader.info.image_width, colour, bytes.size()));

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <random>
 
+#include "failing_allocation.h"
 #include "golden.h"
 #include "mutation.h"
 #include "temporary_folder.h"
@@ -77,6 +80,41 @@ TEST(Picture, CutOffJpgIsReadWithARemark) {
   ASSERT_TRUE(whole && cut);
   EXPECT_EQ(whole->remark, "");
   EXPECT_NE(cut->remark.find("Premature end"), std::string::npos) << cut->remark;
+}
+
+// Files that are fine are not called damaged, and no part of them is left out.
+TEST(Picture, MemoryThatRunsOutIsNotDamage) {
+  for (const std::string name : {"png_rgb8.png", "png_exif6.png", "png_grey8_interlaced.png"}) {
+    const std::string bytes = content(kFolder + name);
+    const auto whole = decode(bytes, Colour::Rgb);
+    ASSERT_TRUE(whole) << name << whole.status().to_string();
+    int64_t refused = 0;
+    for (int64_t number = 0;; ++number) {
+      Result<Picture> picture = Status::error(Code::OutOfMemory, "an exception");
+      int64_t counted = 0;
+      try {
+        const tests::FailingAllocation failure(number);
+        picture = decode(bytes, Colour::Rgb);
+        counted = failure.counted();
+      } catch (const std::bad_alloc&) {
+        counted = number + 1;
+      }
+      if (picture) {
+        EXPECT_EQ(picture->pixels, whole->pixels) << name << ", allocation " << number;
+      } else {
+        ++refused;
+        EXPECT_EQ(picture.status().code(), Code::OutOfMemory) << name << ": " << picture.status().to_string();
+      }
+      if (counted <= number) break;  // there are no more
+    }
+    EXPECT_GT(refused, 3) << name;
+  }
+  ASSERT_EQ(setenv("JPEGMEM", "1", 1), 0);  // thousands of bytes that libjpeg takes
+  std::string jpg = content(kFolder + "jpg_progressive.jpg");
+  jpg.replace(jpg.find("\xff\xc2") + 5, 2, std::string("\x20\x00", 2));  // 8192 rows
+  const auto large = decode(jpg, Colour::Rgb);
+  unsetenv("JPEGMEM");
+  EXPECT_EQ(large.status().code(), Code::OutOfMemory) << large.status().to_string();
 }
 
 TEST(Picture, ErrorsNameFileAndProblem) {

@@ -4,6 +4,7 @@
 #include <png.h>
 
 #include <cstring>
+#include <new>
 
 #include "data/decoders.h"
 #include "data/exif.h"
@@ -16,6 +17,7 @@ struct PngReader {
   png_structp png = nullptr;
   png_infop info = nullptr;
   char problem[128] = "";
+  bool out_of_memory = false;  // in the meantime; libpng reports it as damage, or leaves out what needed the memory
 
   explicit PngReader(std::span<const std::byte> bytes);
   ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
@@ -37,8 +39,15 @@ void on_read(png_structp png, png_bytep to, size_t count) {
   reader.rest = reader.rest.subspan(count);
 }
 
+png_voidp allocate(png_structp png, png_alloc_size_t bytes) {
+  void* block = ::operator new(bytes, std::nothrow);
+  if (!block) static_cast<PngReader*>(png_get_mem_ptr(png))->out_of_memory = true;
+  return block;
+}
+void release(png_structp, png_voidp block) { ::operator delete(block, std::nothrow); }
+
 PngReader::PngReader(std::span<const std::byte> bytes) : rest(bytes) {
-  png = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+  png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, on_error, on_warning, this, allocate, release);
   if (png) info = png_create_info_struct(png);
 }
 
@@ -84,8 +93,12 @@ int orientation_of(const PngReader& reader) {
 
 Result<Picture> decode_png(std::span<const std::byte> bytes, Colour colour, int& orientation) {
   PngReader reader(bytes);
-  if (!reader.info) return Status::error(Code::OutOfMemory, "no memory for the png reader");
-  const auto refused = [&] { return invalid_argument(fmt::format("damaged or unsupported png: {}", reader.problem)); };
+  const auto no_memory = [] { return Status::error(Code::OutOfMemory, "no memory for the png reader"); };
+  if (!reader.info) return no_memory();
+  const auto refused = [&] {
+    if (reader.out_of_memory) return no_memory();
+    return invalid_argument(fmt::format("damaged or unsupported png: {}", reader.problem));
+  };
   if (!read_png_header(reader)) return refused();
   ORKNN_TRY_ASSIGN(Picture picture, make_picture(png_get_image_height(reader.png, reader.info),
                                                  png_get_image_width(reader.png, reader.info), colour, bytes.size()));
@@ -93,6 +106,7 @@ Result<Picture> decode_png(std::span<const std::byte> bytes, Colour colour, int&
   std::vector<png_bytep> rows(static_cast<size_t>(picture.height));
   for (size_t y = 0; y < rows.size(); ++y) rows[y] = picture.pixels.data() + y * row_bytes;
   if (!read_png_rows(reader, colour, row_bytes, rows.data())) return refused();
+  if (reader.out_of_memory) return no_memory();
   orientation = orientation_of(reader);
   return picture;
 }
