@@ -33,10 +33,22 @@ std::string locate(const std::string& folder, const std::string& name) {
   return is_file(name) ? name : std::string();
 }
 
+const char* kind_of(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::fifo: return "a pipe";
+    case fs::file_type::socket: return "a socket";
+    case fs::file_type::character:
+    case fs::file_type::block: return "a device";
+    default: return "something else";
+  }
+}
+
 Status no_such_file(const std::string& folder, const std::string& name) {
   Status status = Status::error(Code::NotFound, fmt::format("file '{}' does not exist", name));
   std::error_code ignored;
   if (fs::is_directory(name, ignored)) return invalid_argument(fmt::format("'{}' is a folder, not a file", name));
+  if (fs::exists(name, ignored))
+    return invalid_argument(fmt::format("'{}' is {}, not a regular file", name, kind_of(fs::status(name, ignored).type())));
   if (fs::path(name).is_absolute() || folder.empty()) return status;
   return status.expected(fmt::format("it in '{}' or in the current directory", folder));
 }
@@ -74,7 +86,7 @@ Status check_inputs(const std::vector<ModelInput>& inputs) {
   if (inputs.empty()) return invalid_argument("the model has no inputs to read samples for");
   for (const ModelInput& input : inputs) {
     const auto count = ir::checked_element_count(input.dims);
-    if (!count || std::ranges::any_of(input.dims, [](int64_t d) { return d <= 0; }))
+    if (!count || std::ranges::any_of(input.dims, [](int64_t d) { return d < 0; }))
       return invalid_argument(fmt::format("input '{}' needs a fixed shape to read samples for", input.name))
           .found(ir::to_string(input.dims));
   }
@@ -238,7 +250,8 @@ std::string line_name(const std::string& list, size_t line) { return fmt::format
 
 Result<Dataset> Dataset::open(const std::string& list, std::vector<ModelInput> inputs, const DatasetOptions& options) {
   ORKNN_TRY(check_inputs(inputs));
-  if (!is_file(list)) return no_such_file("", list).hint("the calibration list is a text file with one sample per line");
+  if (!is_file(list))
+    return no_such_file("", list).hint("the calibration list is a text file with one sample per line, read more than once");
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(list));
   std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);

@@ -2,6 +2,7 @@
 #include "data/dataset.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <filesystem>
@@ -212,8 +213,14 @@ TEST_F(DatasetTest, ErrorsNameListLineFileExpectedFound) {
   EXPECT_TRUE(has(problem("a.jpg", {kNchw, vector}),
                   "line 1: the line does not have a file for each input; expected 2 ('images', 'mask'), found 1: a.jpg"));
   EXPECT_TRUE(has(problem("a.jpg", {{"dynamic", {1, 3, -1, 10}}}), "input 'dynamic' needs a fixed shape"));
+  ASSERT_TRUE(write_npy(folder.file("empty.npy"), ir::TensorData::zeros(DType::Float32, {3, 0, 5})));
+  EXPECT_EQ(problem("empty.npy", {{"without elements", {3, 0, 5}}}), "ok");
   EXPECT_TRUE(has(Dataset::open(folder.file("none.txt"), {kNchw}).status().to_string(), "none.txt' does not exist"));
   EXPECT_TRUE(has(Dataset::open(folder.file("."), {kNchw}).status().to_string(), "is a folder"));
+  EXPECT_TRUE(has(Dataset::open("/dev/null", {kNchw}).status().to_string(), "'/dev/null' is a device, not a regular file"));
+  ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(has(Dataset::open(folder.file("pipe"), {kNchw}).status().to_string(), "pipe' is a pipe, not a regular file"));
+  EXPECT_TRUE(has(problem("/dev/null", {kNchw}), "line 1: '/dev/null' is a device, not a regular file"));
   EXPECT_TRUE(has(Dataset::open(folder.file("x.npy"), {kNchw}).status().to_string(), "is not a text"));
 
   const std::string several = problem("a.jpg\nmissing.jpg\na b c\nother.npy", {kNchw});
