@@ -251,6 +251,22 @@ def test_dynamic_input_of_the_wrong_number_of_inputs(pooled_model, capfd):
     assert rknn.load_onnx(pooled_model) == -1 and "input" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "sets, problem",
+    [
+        ([[[1, 3, 8]]], "in dynamic_input has the wrong number of dimensions"),
+        ([[[1, 5, 8, 8]]], "dynamic_input says"),
+        ([[[1, 3, 8, 6], [1, 2]]], "dynamic_input has the wrong length"),
+    ],
+)
+def test_mistakes_in_dynamic_input_are_told_as_such(pooled_model, capfd, sets, problem):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", dynamic_input=sets)
+    assert rknn.load_onnx(pooled_model) == -1
+    lines = capfd.readouterr().err
+    assert problem in lines and "input_size_list" not in lines
+
+
 def test_wrong_mean_length_fails_at_load(conv_model, capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588", mean_values=[[1, 2]])

@@ -34,6 +34,7 @@ struct Source {
 struct ImportOptions {
   std::vector<std::string> inputs;                // tensors at which the graph begins
   std::vector<ir::Dims> input_size_list;          // their shapes; a negative extent leaves what the model says
+  std::string sizes_option = "input_size_list";   // what the user gave them with, for messages
   std::vector<ir::TensorData> input_initial_val;  // an entry with a value makes that input a constant
   std::vector<std::string> outputs;               // tensors at which the graph ends
   bool input_is_nchw = false;                     // 4-D inputs of a channels-last framework are channels first in this model

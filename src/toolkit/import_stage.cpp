@@ -43,7 +43,7 @@ Status check_input_shapes(const ir::Graph& graph, const importer::ImportOptions&
       for (const ir::Dim& d : *t.shape) usable &= d.is_known() && (t.shape->size() >= 4 ? d.value() > 0 : d.value() >= 0);
     if (!usable)
       problems.also(invalid_argument(fmt::format("Invalid input_shape = {} for input {}!", shape_text(t.shape), i))
-                        .hint(fmt::format("give the shape of '{}' with input_size_list", t.name)));
+                        .hint(fmt::format("give the shape of '{}' with {}", t.name, options.sizes_option)));
   }
   return problems;
 }
@@ -56,7 +56,7 @@ Status name_given_sizes(Status problems, const importer::ImportOptions& options)
     const std::string input = i < options.inputs.size() ? "'" + options.inputs[i] + "'" : "input " + std::to_string(i);
     sizes += (i ? ", " : "") + ir::to_string(options.input_size_list[i]) + " for " + input;
   }
-  return problems.hint("input_size_list says " + sizes + "; check its number of dimensions and its extents");
+  return problems.hint(options.sizes_option + " says " + sizes + "; check its number of dimensions and its extents");
 }
 
 // The source model in one set of shapes, with everything the configuration wants ahead of its layers.
@@ -100,7 +100,10 @@ Result<Imported> import_model(const BuildOptions& options, const SourceModel& mo
   const ShapeSets& sets = options.config.dynamic_input;
   const size_t largest = largest_set(sets);
   importer::ImportOptions importing = model.options;
-  if (!sets.empty()) importing.input_size_list = sets[largest];
+  if (!sets.empty()) {
+    importing.input_size_list = sets[largest];
+    importing.sizes_option = "dynamic_input";
+  }
   ORKNN_TRY_ASSIGN(importer::Imported in_largest, import_graph(options, model, importing));
   const std::string tag = "load_" + in_largest.source.framework;
   for (const std::string& text : in_largest.source.warnings) log(LogLevel::Warn, tag, text);

@@ -99,10 +99,10 @@ class Loader {
     warn_of_unknown_options(net, kNetOptions);
     std::vector<std::string> wanted = options_.inputs;
     if (wanted.empty()) wanted = {port.name};
-    for (const auto& [given, what] : {std::pair(options_.input_size_list.size(), "input_size_list"),
-                                      std::pair(options_.input_initial_val.size(), "input_initial_val")})
+    for (const auto& [given, what] : {std::pair(options_.input_size_list.size(), options_.sizes_option),
+                                      std::pair(options_.input_initial_val.size(), std::string("input_initial_val"))})
       if (given != 0 && given != wanted.size())
-        return invalid_argument(std::string(what) + " has the wrong length")
+        return invalid_argument(what + " has the wrong length")
             .expected(std::to_string(wanted.size()) + " entries, one per input")
             .found(std::to_string(given));
     cuts_ = wanted;

@@ -93,10 +93,10 @@ Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<cons
 
 Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& options) {
   const size_t count = inputs.size();
-  for (const auto& [given, what] : {std::pair(options.input_size_list.size(), "input_size_list"),
-                                    std::pair(options.input_initial_val.size(), "input_initial_val")})
+  for (const auto& [given, what] : {std::pair(options.input_size_list.size(), options.sizes_option),
+                                    std::pair(options.input_initial_val.size(), std::string("input_initial_val"))})
     if (given > count)  // scripts may give fewer: the others stay as the model says
-      return invalid_argument(std::string(what) + " has the wrong length")
+      return invalid_argument(what + " has the wrong length")
           .expected("at most " + std::to_string(count) + " entries, one per input")
           .found(std::to_string(given));
 
@@ -110,7 +110,8 @@ Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& opti
     if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy users write scalars as vectors of one
     if (p.shape && is_without_batch(size, *p.shape)) size.insert(size.begin(), 1);
     if (p.shape && !p.shape->empty() && p.shape->size() != size.size())
-      return invalid_argument("the shape of input '" + p.name + "' in input_size_list has the wrong number of dimensions")
+      return invalid_argument("the shape of input '" + p.name + "' in " + options.sizes_option +
+                              " has the wrong number of dimensions")
           .expected(std::to_string(p.shape->size()) + " as in " + ir::to_string(*p.shape))
           .found(ir::to_string(size));
     Shape shape = p.shape && p.shape->size() == size.size() ? *p.shape : Shape(size.size());
