@@ -188,6 +188,10 @@ TEST(ImportDarknet, Errors) {
   EXPECT_NE(error_of(net + "[route]\n").find("option 'layers' is missing"), std::string::npos);
   EXPECT_NE(error_of(net + "[convolutional]\nfilters=many\n").find("option 'filters' must be a number; found 'many'"),
             std::string::npos);
+  EXPECT_NE(error_of(net + "[route]\nlayers=1099511627776\n")
+                .find("option 'layers' is out of range; expected -1000000000 to 1000000000, found 1099511627776"),
+            std::string::npos);
+  EXPECT_NE(error_of(net + "[convolutional]\nfilters=1e999\n").find("option 'filters' is out of range"), std::string::npos);
   EXPECT_NE(error_of(net + "[convolutional]\nfilters=0\n").find("option 'filters' is out of range"), std::string::npos);
   EXPECT_NE(error_of(net + "[convolutional]\nfilters=2\ngroups=2\n").find("cannot be divided into groups"), std::string::npos);
   EXPECT_NE(error_of(net + "[convolutional]\nsize=9\n").find("Conv"), std::string::npos);

@@ -8,18 +8,24 @@ namespace orknn::importer::darknet {
 using namespace ir;
 
 namespace {
-// The number a text begins with, as atoi reads it; nothing when there is none.
+// The number a text begins with, as atoi reads it, infinite when it is too large; nothing when there is none.
 std::optional<double> leading_number(std::string_view text) {
   const std::string copy(text.substr(0, 64));
   char* end = nullptr;
   const double value = std::strtod(copy.c_str(), &end);
-  if (end == copy.c_str() || !std::isfinite(value)) return std::nullopt;
+  if (end == copy.c_str() || std::isnan(value)) return std::nullopt;
   return value;
 }
 
 Status not_a_number(const std::string& key, std::string_view value) {
   return invalid_model("option '" + key + "' must be a number").found("'" + std::string(value.substr(0, 40)) + "'");
 }
+Status out_of_range(const std::string& key, std::string_view value, int64_t low, int64_t high) {
+  return invalid_model("option '" + key + "' is out of range")
+      .expected(std::to_string(low) + " to " + std::to_string(high))
+      .found(std::string(value.substr(0, 40)));
+}
+constexpr int64_t kMostListed = 1000000000;  // of the numbers of a list
 }  // namespace
 
 void Layer::fail(Status problem) {
@@ -38,14 +44,16 @@ int64_t Layer::integer(const std::string& key, int64_t fallback, int64_t low, in
   const auto value = number_of(key);
   if (!value) return fallback;
   const auto least = static_cast<double>(low), most = static_cast<double>(high);
-  if (*value < least || *value > most)
-    fail(invalid_model("option '" + key + "' is out of range")
-             .expected(std::to_string(low) + " to " + std::to_string(high))
-             .found(std::string(section_.get(key).substr(0, 40))));
+  if (*value < least || *value > most) fail(out_of_range(key, section_.get(key), low, high));
   return static_cast<int64_t>(std::clamp(*value, least, most));
 }
 
-double Layer::number(const std::string& key, double fallback) { return number_of(key).value_or(fallback); }
+double Layer::number(const std::string& key, double fallback) {
+  const auto value = number_of(key);
+  if (value && std::isfinite(*value)) return *value;
+  if (value) fail(invalid_model("option '" + key + "' is out of range").found(std::string(section_.get(key).substr(0, 40))));
+  return fallback;
+}
 
 bool Layer::flag(const std::string& key) const { return leading_number(section_.get(key)).value_or(0) != 0; }
 
@@ -61,7 +69,8 @@ Result<std::vector<int64_t>> Layer::integers(const std::string& key) const {
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
     if (item.empty()) continue;
     const auto value = leading_number(item);
-    if (!value || std::abs(*value) > 1e9) return not_a_number(key, item);
+    if (!value) return not_a_number(key, item);
+    if (std::abs(*value) > kMostListed) return out_of_range(key, item, -kMostListed, kMostListed);
     values.push_back(static_cast<int64_t>(*value));
   }
   if (values.empty()) return invalid_model("option '" + key + "' is empty").expected("numbers of layers");

@@ -1,5 +1,6 @@
 #include "import/mxnet/layer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -89,11 +90,24 @@ Result<TensorId> Layer::vector(size_t i, std::string_view role, int64_t length, 
 
 // --- attributes
 
+namespace {
+constexpr std::string_view kOutOfRange = "is out of range";
+bool is_in_range(int64_t value) { return value <= kMaxInteger && value >= -kMaxInteger; }
+
+// Numbers too large for us become ones that are out of range.
+std::optional<int64_t> saturated(const std::string& text) {
+  if (const auto value = parse_integer(text)) return value;
+  const auto number = parse_number(text);
+  if (!number || std::isnan(*number) || *number != std::floor(*number)) return std::nullopt;
+  return *number < 0 ? -kMaxInteger - 1 : kMaxInteger + 1;
+}
+}  // namespace
+
 template <class T>
-T Layer::complain(std::string_view key, std::string_view expected, T fallback) {
+T Layer::complain(std::string_view key, std::string_view expected, T fallback, std::string_view what) {
   if (problem_.is_ok()) {
     const std::string* found = node_.find(key);
-    problem_ = invalid_model("attribute '" + std::string(key) + "' does not parse")
+    problem_ = invalid_model("attribute '" + std::string(key) + "' " + std::string(what))
                    .expected(std::string(expected))
                    .found(found ? "'" + found->substr(0, 80) + "'" : "nothing");
   }
@@ -111,9 +125,9 @@ std::string Layer::text(std::string_view key, std::string_view fallback) {
 
 int64_t Layer::integer(std::string_view key, int64_t fallback) {
   if (!has(key)) return fallback;
-  const auto value = parse_integer(*node_.find(key));
-  if (!value || *value > kMaxInteger || *value < -kMaxInteger) return complain(key, "an integer", fallback);
-  return *value;
+  const auto value = saturated(*node_.find(key));
+  if (!value) return complain(key, "an integer", fallback);
+  return is_in_range(*value) ? *value : complain(key, "an integer of 32 bits", fallback, kOutOfRange);
 }
 
 double Layer::number(std::string_view key, double fallback) {
@@ -148,17 +162,16 @@ std::vector<std::optional<int64_t>> Layer::bounds(std::string_view key) {
   using Bound = std::optional<int64_t>;
   return list<Bound>(key, "a tuple of integers", {}, [](const std::string& part) -> std::optional<Bound> {
     if (part == "None") return Bound();
-    const auto value = parse_integer(part);
+    const auto value = saturated(part);
     if (!value) return std::nullopt;
     return Bound(std::clamp(*value, -kMaxInteger, kMaxInteger));  // ends such as 2^63 - 1 mean "to the end"
   });
 }
 
 std::vector<int64_t> Layer::integers(std::string_view key, std::vector<int64_t> fallback) {
-  return list(key, "a tuple of integers", std::move(fallback), [](const std::string& part) {
-    const auto value = parse_integer(part);
-    return value && *value <= kMaxInteger && *value >= -kMaxInteger ? value : std::nullopt;
-  });
+  const std::vector<int64_t> values = list(key, "a tuple of integers", fallback, saturated);
+  return std::ranges::all_of(values, is_in_range) ? values
+                                                  : complain(key, "integers of 32 bits", std::move(fallback), kOutOfRange);
 }
 
 std::vector<double> Layer::numbers(std::string_view key, std::vector<double> fallback) {

@@ -85,7 +85,7 @@ class Layer : public Emitter {
 
  private:
   template <class T>
-  T complain(std::string_view key, std::string_view expected, T fallback);
+  T complain(std::string_view key, std::string_view expected, T fallback, std::string_view what = "does not parse");
   template <class T, class Parse>
   std::vector<T> list(std::string_view key, std::string_view expected, std::vector<T> fallback, const Parse& parse);
 

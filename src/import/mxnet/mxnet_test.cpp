@@ -128,7 +128,7 @@ TEST(MxnetFiles, UnusedSparseArraysDoNoHarm) {
 TEST(MxnetFiles, DamagedText) {
   const auto error = [](const std::string& text) { return error_of(import(text)); };
   EXPECT_TRUE(contains(error("[1, 2]"), "not a JSON object"));
-  EXPECT_TRUE(contains(error("{\"nodes\": [{\"op\": \"null\"}]"), "no \"name\""));
+  EXPECT_TRUE(contains(error("{\"nodes\": [{\"op\": \"null\"}]"), "a node without \"name\" ends"));
   EXPECT_TRUE(contains(error("{\"nodes\": [{\"op\": 3}]}"), "at offset"));
   EXPECT_TRUE(contains(error("{\"nodes\": [], \"heads\": []}"), "no nodes"));
   EXPECT_TRUE(contains(error("{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}], \"heads\": []}"), "no outputs"));
@@ -137,7 +137,9 @@ TEST(MxnetFiles, DamagedText) {
   EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{0, 0}}}}) + "x"), "after the end"));
   EXPECT_TRUE(contains(error("{\"a\": " + std::string(100000, '[')), "nested too deeply"));
   EXPECT_TRUE(contains(error(symbol({{"abs", "a", {{1, 0}}}, {"abs", "b", {{0, 0}}}})), "cycle"));
-  EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{0, 70000}}}})), "illegal output number"));
+  EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{0, 70000}}}})),
+                       "an entry with an illegal output number ends at offset"));
+  EXPECT_TRUE(contains(error("{\"nodes\": [{\"name\": \"x\"}]}"), "a node without \"op\" ends at offset"));
 }
 
 TEST(MxnetFiles, StringsWithEscapes) {
@@ -280,13 +282,20 @@ TEST(MxnetModel, AllProblemsAtOnce) {
                                    {"Custom", "mine", {{0, 0}}, {{"op_type", "focal"}}},
                                    {"NoSuchThing", "what", {{0, 0}}},
                                    {"Pooling", "pool", {{0, 0}}, {{"kernel", "(2, oops)"}}},
+                                   {"Pooling", "huge", {{0, 0}}, {{"kernel", "(2, 9223372036854775807)"}}},
+                                   {"softmax", "axis", {{0, 0}}, {{"axis", "9223372036854775807"}}},
                                    {"abs", "after", {{1, 0}}}},
-                                  {{1, 0}, {2, 0}, {3, 0}, {4, 0}});
+                                  {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}});
   const std::string error = error_of(import(text, {}, sized({{1, 1, 4, 4}})));
   EXPECT_TRUE(contains(error, "node 'mine' (Custom)")) << error;
   EXPECT_TRUE(contains(error, "'focal'")) << error;
   EXPECT_TRUE(contains(error, "node 'what' (NoSuchThing): this operator is not supported")) << error;
   EXPECT_TRUE(contains(error, "attribute 'kernel' does not parse; expected a tuple of integers, found '(2, oops)'")) << error;
+  EXPECT_TRUE(
+      contains(error, "attribute 'kernel' is out of range; expected integers of 32 bits, found '(2, 9223372036854775807)'"))
+      << error;
+  EXPECT_TRUE(contains(error, "attribute 'axis' is out of range; expected an integer of 32 bits, found '9223372036854775807'"))
+      << error;
   EXPECT_FALSE(contains(error, "'after'")) << error;
 }
 

@@ -17,8 +17,9 @@ Result<Entry> parse_entry(wire::JsonReader& json) {
     ORKNN_TRY_ASSIGN((index == 0 ? node : output), json.integer());
     return {};
   }));
-  if (node < 0 || node > UINT32_MAX) return json.problem("illegal node number before").found(std::to_string(node));
-  if (output < 0 || output >= kMaxOutputs) return json.problem("illegal output number before").found(std::to_string(output));
+  if (node < 0 || node > UINT32_MAX) return json.problem("an entry with an illegal node number ends").found(std::to_string(node));
+  if (output < 0 || output >= kMaxOutputs)
+    return json.problem("an entry with an illegal output number ends").found(std::to_string(output));
   return Entry{static_cast<uint32_t>(node), static_cast<uint32_t>(output)};
 }
 
@@ -65,7 +66,7 @@ Result<SymbolNode> parse_node(wire::JsonReader& json) {
       });
     return json.skip();
   }));
-  if (!has_op || !has_name) return json.problem("a node has no " + std::string(has_op ? "\"name\"" : "\"op\"") + " before");
+  if (!has_op || !has_name) return json.problem("a node without " + std::string(has_op ? "\"name\"" : "\"op\"") + " ends");
   return node;
 }
 

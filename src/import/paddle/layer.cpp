@@ -18,6 +18,15 @@ double number_of_text(const std::string& text) {
 }
 }  // namespace
 
+std::string replaced_numbers(const Operator& op) {
+  std::string text;
+  for (const auto& [name, attribute] : op.attributes)
+    for (const int64_t v : attribute.integers)
+      if (v != in_range(v))
+        text += (text.empty() ? "" : ", ") + std::to_string(v) + " of '" + name + "' counts as " + std::to_string(in_range(v));
+  return text;
+}
+
 size_t Layer::operand_count() const {
   size_t count = op_.inputs.size();
   while (count > 0 && op_.inputs[count - 1].is_absent()) --count;

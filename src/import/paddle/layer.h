@@ -7,6 +7,10 @@
 
 namespace orknn::importer::paddle {
 
+// Says which stated numbers of an operator are too large for the layers that are told of it, and what they count as there; empty:
+// none.
+std::string replaced_numbers(const Operator& op);
+
 class Layer : public Emitter {
  public:
   Layer(Network& network, const Operator& op)

@@ -74,7 +74,9 @@ class Loader {
     network_.lower_all(names_, plan, [&](size_t i, bool is_reachable) -> Status {
       const Operator& op = program_.operators[i];
       if (!is_reachable && (has_blocks(op) || table().find(op.type))) return {};
-      return lower_operator(network_, op, [&](std::string_view name) { return is_read(name); }).node(op.name, op.type);
+      Status lowered = lower_operator(network_, op, [&](std::string_view name) { return is_read(name); });
+      if (const std::string replaced = replaced_numbers(op); !lowered && !replaced.empty()) lowered.hint(replaced);
+      return lowered.node(op.name, op.type);
     });
     return network_.finish(outputs);
   }
