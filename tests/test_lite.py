@@ -143,6 +143,9 @@ def test_load_rknn_reads_and_init_runtime_judges(folder, capfd):
     assert lines.startswith("E Catch exception when init runtime!\nE Traceback (most recent call last):")
     assert "RKNN init failed. error code: RKNN_ERR_MODEL_INVALID" in lines
     assert lite.inference([picture()]) is None
+    assert lite.load_rknn(os.path.join(MODELS, "shapes.onnx")) == 0
+    assert lite.init_runtime() == -1
+    assert "it is a model of onnx: load it with load_onnx" in capfd.readouterr().err
 
 
 def test_the_file_may_vanish_after_load_rknn(rk3588, folder):

@@ -147,6 +147,12 @@ struct LoadedModel {
   std::shared_ptr<const format::Model> model;
 };
 
+// Says which function loads a file that is no .rknn but a source model.
+void name_source_model(Status& problem, std::string_view path, std::span<const std::byte> bytes) {
+  if (const auto source = importer::sniff(path, bytes))
+    problem.hint("it is a model of " + std::string((*source)->name) + ": load it with load_" + std::string((*source)->name));
+}
+
 // The session of a board's runtime: RKNNLite reports failures by the names of the C API's codes.
 std::unique_ptr<runtime::Session> init_session(const MappedFile& file, std::shared_ptr<const MappedFile> keeper) {
   auto session = [&] {
@@ -154,8 +160,10 @@ std::unique_ptr<runtime::Session> init_session(const MappedFile& file, std::shar
     return runtime::Session::open(file.bytes(), std::move(keeper));
   }();
   if (session) return std::move(*session);
-  const std::string code = runtime::rknn_code_name(runtime::rknn_code(session.status().code()));
-  throw nb::value_error(("RKNN init failed. error code: " + code + "\n" + to_utf8(session.status().to_string())).c_str());
+  Status problem = session.status();
+  if (problem.code() == Code::InvalidModel) name_source_model(problem, {}, file.bytes());
+  const std::string code = runtime::rknn_code_name(runtime::rknn_code(problem.code()));
+  throw nb::value_error(("RKNN init failed. error code: " + code + "\n" + to_utf8(problem.to_string())).c_str());
 }
 
 Result<LoadedModel> load_rknn(const Path& path) {
@@ -164,8 +172,7 @@ Result<LoadedModel> load_rknn(const Path& path) {
   auto model = format::read_rknn((*file)->bytes(), *file);
   if (!model) {
     Status problem = model.status();
-    if (const auto source = importer::sniff(path.string(), (*file)->bytes()))
-      problem.hint("it is a model of " + std::string((*source)->name) + ": load it with load_" + std::string((*source)->name));
+    name_source_model(problem, path.string(), (*file)->bytes());
     return problem.model(path.string()).stage("load_rknn");
   }
   return LoadedModel{std::move(*file), std::make_shared<const format::Model>(std::move(*model))};

@@ -39,7 +39,12 @@ Status check_request(const Importer& importer, const Source& source, const Impor
           .hint("load it with load_" + std::string(other->name));
   return recognize_foreign_file(source.path, source.bytes);
 }
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string base_name(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  if (end == path.npos) return path;  // the root
+  const size_t slash = path.find_last_of('/', end);
+  return path.substr(slash == path.npos ? 0 : slash + 1, slash == path.npos ? end + 1 : end - slash);
+}
 }  // namespace
 
 std::vector<const Importer*> importers() {

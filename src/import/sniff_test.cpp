@@ -57,6 +57,8 @@ TEST(ImportFiles, FoldersAreToldByWhatTheyHold) {
   const tests::TemporaryFolder folder;
   std::filesystem::create_directories(folder.file("saved"));
   EXPECT_TRUE(contains(error_of(folder.file("saved")), "saved: import: this is a folder; expected a model file"));
+  EXPECT_TRUE(contains(error_of("/"), "/: import: this is a folder"));
+  EXPECT_TRUE(contains(error_of(folder.file("saved/")), "saved: import: this is a folder"));
   written(folder, "saved/saved_model.pb", "x");
   const std::string inside = error_of(folder.file("saved"), "tensorflow");  // the model is the file in it
   EXPECT_FALSE(inside.empty() || contains(inside, "this is a folder")) << inside;

@@ -482,7 +482,14 @@ Result<const Platform*> get(std::string_view name) {
   std::vector<std::string_view> known;
   for (const Platform& p : rows()) known.push_back(p.name);
   Status problem = invalid_argument("Invalid target_platform '" + std::string(name) + "'").expected("one of " + names);
-  if (const std::string hint = did_you_mean(to_lower(name), known); !hint.empty()) problem.hint(hint);
+  // People also write the number alone.
+  const std::string wanted = to_lower(name);
+  const bool is_number =
+      wanted.size() >= 3 && std::all_of(wanted.begin(), wanted.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const auto named =
+      std::find_if(known.begin(), known.end(), [&](std::string_view k) { return is_number && k.ends_with(wanted); });
+  const std::string hint = did_you_mean(named != known.end() ? *named : std::string_view(wanted), known);
+  if (!hint.empty()) problem.hint(hint);
   return problem;
 }
 

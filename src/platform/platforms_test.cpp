@@ -25,6 +25,8 @@ TEST(Platforms, FindsNamesAndAliasesInAnyCase) {
   const auto bad = get("rk9999");
   ASSERT_FALSE(bad);
   EXPECT_NE(bad.status().to_string().find("Invalid target_platform 'rk9999'; expected one of"), std::string::npos);
+  EXPECT_NE(get("3588").status().to_string().find("did you mean 'rk3588'?"), std::string::npos);
+  EXPECT_EQ(get("88").status().to_string().find("did you mean"), std::string::npos);
   EXPECT_NE(bad.status().to_string().find("rk3588"), std::string::npos);
 }
 

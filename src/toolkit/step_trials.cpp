@@ -231,8 +231,7 @@ Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& s
 
 std::string step_table(const std::vector<StepGain>& gains) {
   if (gains.empty()) return {};
-  std::string text =
-      fmt::format("{:<20} {:>10} {:>10}  {}\n", "step", "with", "without", "loss of the worst output (1 - cosine)");
+  std::string text = fmt::format("{:<20} {:>10} {:>10}  {}\n", "step", "with", "without", "loss of worst output (1 - cosine)");
   for (const StepGain& g : gains)
     text += fmt::format("{:<20} {:>10.6f} {:>10}  {}\n", g.step, g.with,
                         fmt::format("{}{:.6f}", g.at_least ? ">" : "", g.without), g.kept ? "kept" : "left out");

@@ -80,6 +80,8 @@ void offer(const CLI::Option* option, std::vector<std::string> words);
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
 // A folder that there is.
 CLI::Validator existing_folder();
+// A whole number from `low` to `high`.
+CLI::Validator whole_number(int64_t low, int64_t high);
 // nullptr when none were offered.
 const std::vector<std::string>* offered(const CLI::Option* option);
 

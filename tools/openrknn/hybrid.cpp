@@ -91,7 +91,7 @@ Action add_hybrid_step1(CLI::App& app) {
   o->source.add_quantization_to(*command);
   command->add_flag("--proposal", o->request.proposal, "fill in the layers that --auto-hybrid would leave in float");
   command->add_option("--proposal-samples", o->request.proposal_samples, "samples of the dataset that the proposal is made with")
-      ->check(CLI::Range(size_t{1}, size_t{1} << 20))
+      ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   command->add_option("--between", o->between, "every layer between two tensors stays in float, INPUT,OUTPUT; may be repeated")
       ->allow_extra_args(false);

@@ -114,6 +114,21 @@ std::vector<std::string> unexpected_words(const CLI::App& app, std::span<char* c
   return list;
 }
 
+// CLI11 says "Could not convert: --cores = two", or that a flag should be true or false.
+std::string conversion_problem(const CLI::App& command, const std::string& message) {
+  const size_t begin = message.find("--"), end = std::min(message.find_first_of(" :", begin), message.size());
+  if (begin == message.npos) return message;
+  const std::string name = message.substr(begin, end - begin);
+  const CLI::Option* option = command.get_option_no_throw(name);
+  if (!option) return message;
+  if (option->get_items_expected_max() == 0) return "'" + name + "' takes no value";
+  const size_t value = message.find(" = ", end);
+  const std::string kind = option->get_type_name();
+  return fmt::format("'{}' needs {}{}", name,
+                     kind.starts_with("FLOAT") || kind.starts_with("NUMBER") ? "a number" : "a whole number",
+                     value == message.npos ? "" : ", found '" + message.substr(value + 3) + "'");
+}
+
 // What is wrong with the arguments. A misspelt option is why another one is missing, and what follows it is its value.
 std::string problem_text(const CLI::App& app, const CLI::ParseError& outcome, std::span<char* const> words) {
   const CLI::App& command = command_of(app);
@@ -121,6 +136,7 @@ std::string problem_text(const CLI::App& app, const CLI::ParseError& outcome, st
   const std::string message = outcome.what();
   if (is_a(CLI::ExitCodes::ArgumentMismatch) && message.ends_with(" missing"))
     return message.substr(0, message.find(':')) + " needs a value";
+  if (is_a(CLI::ExitCodes::ConversionError)) return conversion_problem(command, message);
   const bool is_missing = is_a(CLI::ExitCodes::RequiredError);
   if (!is_missing && !is_a(CLI::ExitCodes::ExtrasError)) return message;
   std::vector<std::string> problems;

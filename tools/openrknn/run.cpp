@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/nearest_name.h"
@@ -89,6 +90,7 @@ Status no_such_input(const std::string& name, const std::vector<runtime::PortInf
 }
 
 Status feed(runtime::Session& session, const RunOptions& o) {
+  std::map<size_t, std::string> given;  // by index of the input
   for (size_t k = 0; k < o.inputs.size(); ++k) {
     // NAME=FILE names the input; FILE alone goes by position.
     std::string file = o.inputs[k];
@@ -108,6 +110,10 @@ Status feed(runtime::Session& session, const RunOptions& o) {
     }
     if (index >= session.inputs().size())
       return invalid_argument(fmt::format("the model has {} input(s), found {}", session.inputs().size(), o.inputs.size()));
+    if (const auto [first, is_new] = given.emplace(index, file); !is_new)
+      return invalid_argument(fmt::format("two files are given for input '{}'", session.inputs()[index].name))
+          .expected("one")
+          .found(fmt::format("'{}' and '{}'", first->second, file));
     ORKNN_TRY_ASSIGN(const InputFile input, read_input(file, session.inputs()[index], o));
     const ir::TensorData& value = input.value;
     runtime::InputData data;
@@ -233,8 +239,8 @@ Action add_run(CLI::App& app) {
   command->add_flag("--bgr", o->bgr, "pictures are fed as BGR");
   command->add_flag("--pass-through", o->pass_through, "inputs are used as they are, without mean and std");
   command->add_option("--out", o->out, "folder for output_0.npy, ...")->check(existing_folder());
-  command->add_option("--loop", o->loop, "number of runs")->check(CLI::Range(1, 1000000))->capture_default_str();
-  command->add_option("--threads", o->threads, "0 = one per core")->check(CLI::Range(0, 1024))->capture_default_str();
+  command->add_option("--loop", o->loop, "number of runs")->check(whole_number(1, 1000000))->capture_default_str();
+  command->add_option("--threads", o->threads, "0 = one per core")->check(whole_number(0, 1024))->capture_default_str();
   one_of(command->add_option("--engine", o->engine,
                              "simulator; registers: command streams on the model of the chip; npu: on this board's NPU (default: "
                              "ORKNN_ENGINE, else the board's NPU where there is one that fits the model, else the simulator)"),

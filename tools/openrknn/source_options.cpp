@@ -122,6 +122,15 @@ CLI::Validator existing_folder() {
   };
   return CLI::Validator(check, "FOLDER");
 }
+CLI::Validator whole_number(int64_t low, int64_t high) {
+  const auto check = [low, high](std::string& text) -> std::string {
+    int64_t number = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (problem == std::errc() && end == text.data() + text.size() && number >= low && number <= high) return "";
+    return fmt::format("'{}' is not a whole number from {} to {}", text, low, high);
+  };
+  return CLI::Validator(check, fmt::format("INT in [{} - {}]", low, high));
+}
 const std::vector<std::string>* offered(const CLI::Option* option) {
   const auto found = offers().find(option);
   return found == offers().end() ? nullptr : &found->second;

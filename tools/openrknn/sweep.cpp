@@ -76,7 +76,7 @@ Action add_sweep(CLI::App& app) {
   command->add_option("-o,--output", o->output, "folder of the table and of finished work; the same command continues there")
       ->capture_default_str();
   command->add_option("--workers", o->workers, "processes of this machine; as many as it has cores by default")
-      ->check(CLI::Range(1, 4096));
+      ->check(whole_number(1, 4096));
   command->add_option("--ray", o->ray, "do the work on the Ray cluster at this address instead, 'auto': the one of this machine");
   command->add_flag("--json", o->json, "print JSON");
   add_examples(*command, {"sweep a.onnx b.onnx -t CHIP --settings float 'int8=--dataset list.txt' --data validation.txt",
