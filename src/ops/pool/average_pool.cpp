@@ -21,9 +21,14 @@ Status run_sum(RunContext& c, Add&& add, Finish&& finish) {
     for_each_plane(c.pool, s.planes(), [&](int64_t plane) {
       const T* from = x.as<T>() + plane * input_plane;
       for_each_window(s, [&](int64_t o, const Taps& taps) {
+        T& result = y.as<T>()[plane * output_plane + o];
+        if (taps.same_as >= 0) {
+          result = y.as<T>()[plane * output_plane + taps.same_as];
+          return;
+        }
         double sum = 0;
         for_each_tap(s, taps, strides, [&](int64_t position) { add(sum, static_cast<double>(from[position])); });
-        y.as<T>()[plane * output_plane + o] = static_cast<T>(finish(sum, taps));
+        result = static_cast<T>(finish(sum, taps));
       });
     });
     return Status();

@@ -40,6 +40,12 @@ Status run(RunContext& c) {
       for_each_plane(c.pool, s.planes(), [&](int64_t plane) {
         const T* from = x.as<T>() + plane * input_plane;
         for_each_window(s, [&](int64_t o, const Taps& taps) {
+          const int64_t to = plane * output_plane + o, known = plane * output_plane + taps.same_as;
+          if (taps.same_as >= 0) {
+            y.as<T>()[to] = y.as<T>()[known];
+            if (indices) indices[to] = indices[known];
+            return;
+          }
           T best = std::numeric_limits<T>::lowest();
           int64_t where = -1;
           for_each_tap(s, taps, strides, [&](int64_t position) {
@@ -47,11 +53,11 @@ Status run(RunContext& c) {
             best = from[position];
             where = position;
           });
-          y.as<T>()[plane * output_plane + o] = best;
+          y.as<T>()[to] = best;
           if (!indices) return;
           int64_t number = plane * input_plane;
           for (size_t i = 0; i < strides.size() && where >= 0; ++i) number += where / strides[i] % s.input[i] * numbering[i];
-          indices[plane * output_plane + o] = where >= 0 ? number : -1;
+          indices[to] = where >= 0 ? number : -1;
         });
       });
     }

@@ -1,6 +1,7 @@
 // What pools share: geometry over [N, C, spatial...] and a walk over the input positions that each window covers.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "base/threads.h"
@@ -34,6 +35,8 @@ struct Taps {
   int64_t with_padding = 0;  // taps inside the padded input (a window of ceil_mode may reach beyond it)
 };
 
+  // Index of an earlier output with all of these taps, or -1. A window larger than its input meets the same of it many times.
+  int64_t same_as = -1;
 // Calls visit(output index in the plane, taps) for every output position of one plane, in row-major order.
 template <class Visit>
 void for_each_window(const PoolShape& s, Visit&& visit) {
@@ -43,18 +46,27 @@ void for_each_window(const PoolShape& s, Visit&& visit) {
   Taps taps{ir::Dims(rank), ir::Dims(rank), 0, 0};
   for (int64_t o = 0; o < total; ++o, next_index(at, s.output)) {
     taps.inside = taps.with_padding = 1;
+  const auto differs = [](int64_t& known, int64_t now) { return std::exchange(known, now) != now; };
+  ir::Dims padded_count(rank, -1);
+  bool same_row = false;  // as the row before, where axes other than the last are concerned
     for (size_t i = 0; i < rank; ++i) {
       const int64_t start = at[i] * s.window.strides[i] - s.window.pads_begin[i];
+    const bool begins_row = at[rank - 1] == 0;
+    bool same_column = !begins_row;
+    if (begins_row) same_row = o > 0;
       const OutputRange range = outputs_inside(start, s.window.dilations[i], s.input[i], s.window.kernel[i]);
       const OutputRange padded = outputs_inside(start + s.window.pads_begin[i], s.window.dilations[i],
                                                 s.input[i] + s.window.pads_begin[i] + s.window.pads_end[i], s.window.kernel[i]);
-      taps.first[i] = start + range.begin * s.window.dilations[i];
-      taps.count[i] = range.end - range.begin;
+      bool changes = differs(taps.first[i], start + range.begin * s.window.dilations[i]);
+      changes |= differs(taps.count[i], range.end - range.begin);
+      changes |= differs(padded_count[i], padded.end - padded.begin);
+      if (changes) (i + 1 == rank ? same_column : same_row) = false;
       taps.inside *= taps.count[i];
-      taps.with_padding *= padded.end - padded.begin;
+      taps.with_padding *= padded_count[i];
     }
     visit(o, taps);
   }
+    taps.same_as = same_column ? o - 1 : same_row ? o - s.output[rank - 1] : -1;
 }
 
 // Calls visit(position) with the row-major index of every tap inside the plane. `strides` are those of the plane.
