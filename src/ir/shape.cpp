@@ -89,6 +89,10 @@ Result<int64_t> checked_element_count(std::span<const int64_t> dims, int64_t lim
 }
 
 Result<int64_t> normalize_axis(int64_t axis, int64_t rank) {
+  if (rank == 0)
+    return invalid_argument("axis out of range")
+        .expected("a tensor with axes")
+        .found("axis " + std::to_string(axis) + " of a single number");
   if (axis < -rank || axis >= rank)
     return invalid_argument("axis out of range")
         .expected("between " + std::to_string(-rank) + " and " + std::to_string(rank - 1))

@@ -19,6 +19,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_rank(c, 2, cache_rank));
   ORKNN_TRY(require_rank(c, 3, 2));
   if (c.shape(1)) ORKNN_TRY(require_shape(c, 2, "sin_cache", *c.shape(1)));
+  if (c.has_input(3) && c.shape(1)) ORKNN_TRY(require_values(c, 3, "a position is", 0, (*c.shape(1))[0] + Dim(-1)));
   if (const Shape* x = c.shape(0)) {
     const bool four = x->size() == 4;
     const Dim &batch = (*x)[0], &steps = (*x)[four ? 2 : 1];
@@ -64,7 +65,7 @@ Status run(RunContext& c) {
     for (int64_t i = 0; i < ids.count(); ++i)
       if (positions[i] < 0 || positions[i] >= cosines.dims[0])
         return invalid_argument("a position is out of range")
-            .expected("0 to " + std::to_string(cosines.dims[0] - 1))
+            .expected("between 0 and " + std::to_string(cosines.dims[0] - 1))
             .found(std::to_string(positions[i]));
   }
   for (const auto& [name, cache] : {std::pair{"cos_cache", cosines}, std::pair{"sin_cache", sines}})

@@ -38,6 +38,8 @@ bool always_continues(const Graph& body) {
   return t == body.inputs()[1];
 }
 
+Status endless() { return invalid_model("the loop has neither a trip count nor a condition that ends it"); }
+
 Status infer(InferContext& c) {
   ORKNN_TRY(require_inputs(c, 2));
   ORKNN_TRY_ASSIGN(const Layout l, layout_of(c, c.input_count(), c.output_count()));
@@ -57,6 +59,7 @@ Status infer(InferContext& c) {
   Dim trips;
   const auto starts = c.ints(1), count = c.ints(0);
   const bool certain = always_continues(*l.body) && (!c.has_input(1) || (starts && starts->size() == 1 && starts->front()));
+  if (certain && !c.has_input(0)) return endless();
   if (certain && count && count->size() == 1) trips = std::max<int64_t>(0, count->front());
   for (size_t i = 0; i < l.scans; ++i) {
     const TensorFacts& part = outputs[1 + l.carried + i];
@@ -82,8 +85,7 @@ Status run(RunContext& c) {
   if (c.has_input(1)) {
     ORKNN_TRY_ASSIGN(going, single(c.input(1), "the condition"));
   }
-  if (!c.has_input(0) && going && always_continues(*l.body))
-    return invalid_argument("the loop has neither a trip count nor a condition that ends it");
+  if (!c.has_input(0) && going && always_continues(*l.body)) return endless();
   const BodyScope scope;
   ORKNN_TRY(scope.status());
   std::vector<TensorData> arguments(2);

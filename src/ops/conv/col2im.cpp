@@ -40,6 +40,7 @@ Result<Shape> output_shape(const Geometry& g, const Shape& x) {
 }
 
 Status infer(InferContext& c) {
+  if (c.dtype(0) == DType::Bool) return unsupported("element type is not supported").found("bool");
   const auto image = c.ints(1), block = c.ints(2);
   std::optional<Shape> out;
   if (image && block) {

@@ -30,6 +30,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_one_value(c, 2, "the number of boxes"));
   ORKNN_TRY(require_one_value(c, 3, "the threshold of overlaps"));
   ORKNN_TRY(require_one_value(c, 4, "the threshold of scores"));
+  ORKNN_TRY(require_numbers(c, 3, "the threshold of overlaps is", 0, 1));
   c.set_output(0, DType::Int64, Shape{Dim(), 3});
   return {};
 }
@@ -71,7 +72,9 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const double score_threshold, number(c, 4, 0));
   const bool filtered = c.has_input(4) && c.input(4).count() > 0;
   if (!(iou_threshold >= 0 && iou_threshold <= 1))
-    return invalid_argument("illegal overlap threshold").expected("0 to 1").found(std::to_string(iou_threshold));
+    return invalid_argument("the threshold of overlaps is out of range")
+        .expected("between 0 and 1")
+        .found(std::to_string(iou_threshold));
   const TensorData boxes = convert(c.input(0), DType::Float32), scores = convert(c.input(1), DType::Float32);
   const int64_t batches = scores.dims()[0], classes = scores.dims()[1], count = scores.dims()[2];
   const bool center_form = c.get_int("center_point_box") != 0;

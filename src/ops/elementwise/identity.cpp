@@ -23,6 +23,11 @@ Status run_identity(RunContext& c) {
   return {};
 }
 
+Status check_ratio(double ratio) {
+  if (ratio >= 0 && ratio < 1) return {};
+  return invalid_model("the ratio is out of range").expected("at least 0 and below 1").found(std::to_string(ratio));
+}
+
 Status infer_dropout(InferContext& c) {
   ORKNN_TRY(check_type(
       c, 0, [](DType t) { return is_float(t); }, "a floating-point type"));
@@ -34,6 +39,7 @@ Status infer_dropout(InferContext& c) {
         c, 2, [](DType t) { return t == DType::Bool; }, "bool"));
   ORKNN_TRY(require_one_value(c, 1, "the ratio"));
   ORKNN_TRY(require_one_value(c, 2, "training_mode"));
+  if (c.constant(1) && scalar_of(c, 2).value_or(0) != 0) ORKNN_TRY(check_ratio(*scalar_of(c, 1)));
   c.set_output(0, c.dtype(0), c.input(0).shape);
   c.set_output(1, DType::Bool, c.input(0).shape);
   return {};
@@ -50,7 +56,7 @@ Status run_dropout(RunContext& c) {
     if (c.input(2).count() != 1) return shape_mismatch("training_mode is one value");
     training = c.input(2).as<bool>()[0];
   }
-  if (training && !(ratio >= 0 && ratio < 1)) return invalid_model("the ratio is outside of [0, 1)").found(std::to_string(ratio));
+  if (training) ORKNN_TRY(check_ratio(ratio));
   const bool drop = training && ratio > 0;
   const Random random(static_cast<uint64_t>(c.node().attributes.int_or("seed", 0)));
   const auto kept = [&](int64_t i) { return !drop || random.uniform(static_cast<uint64_t>(i)) >= ratio; };

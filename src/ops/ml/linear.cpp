@@ -22,6 +22,12 @@ Result<int64_t> check_model(const std::vector<double>& coefficients, const std::
   return size / features;
 }
 
+// A single score decides between two classes.
+Status check_labels(int64_t scores, size_t labels) {
+  if (scores == 1 || static_cast<int64_t>(labels) == scores) return {};
+  return invalid_model("one label per score is needed").expected(std::to_string(scores)).found(std::to_string(labels));
+}
+
 void score_sample(const double* x, int64_t features, const std::vector<double>& coefficients,
                   const std::vector<double>& intercepts, std::span<float> scores) {
   for (size_t k = 0; k < scores.size(); ++k) {
@@ -35,6 +41,7 @@ Status infer_regressor(InferContext& c) {
   ORKNN_TRY_ASSIGN(const Dim samples, sample_count(c));
   const int64_t targets = c.get_int("targets");
   if (targets < 1) return invalid_model("illegal number of targets").found(std::to_string(targets));
+  ORKNN_TRY(post_transform_from(c.get_string("post_transform")).status());
   c.set_output(0, DType::Float32, Shape{c.shape(0) ? samples : Dim(), targets});
   return {};
 }
@@ -61,11 +68,13 @@ Status infer_classifier(InferContext& c) {
   ORKNN_TRY_ASSIGN(const Dim samples, sample_count(c));
   if (c.find<std::vector<std::string>>("classlabels_strings"))
     return unsupported("class names are not supported").hint("use number labels (classlabels_ints)");
+  ORKNN_TRY(post_transform_from(c.get_string("post_transform")).status());
   Dim scores;
   const Shape* x = c.shape(0);
   if (x && x->back().is_known()) {
     ORKNN_TRY_ASSIGN(int64_t count, check_model(floats_of(c, "coefficients"), floats_of(c, "intercepts"), x->back().value()));
     const auto* labels = c.find<std::vector<int64_t>>("classlabels_ints");
+    ORKNN_TRY(check_labels(count, labels ? labels->size() : 0));
     if (count == 1 && labels && labels->size() == 2) count = 2;
     scores = count;
   }
@@ -82,8 +91,7 @@ Status run_classifier(RunContext& c) {
   const auto* given = c.find<std::vector<int64_t>>("classlabels_ints");
   const std::vector<int64_t> labels = given ? *given : std::vector<int64_t>();
   const bool binary = rows == 1 && labels.size() == 2;
-  if (rows > 1 && static_cast<int64_t>(labels.size()) != rows)
-    return invalid_model("one label per score is needed").expected(std::to_string(rows)).found(std::to_string(labels.size()));
+  ORKNN_TRY(check_labels(rows, labels.size()));
   const int64_t scores = binary ? 2 : rows;
   MutableTensorView y, z;
   std::vector<float> unread(static_cast<size_t>(scores));

@@ -112,6 +112,11 @@ Result<Forest> make_forest(const NodeReader& c, const std::string& kind, size_t 
     forest.branches[place->second].weights.push_back({static_cast<size_t>(target), weight_values[i]});
   }
   forest.base = floats_of(c, "base_values");
+  const bool one_for_all = kind == "class" && forest.base.size() == 1;
+  if (!forest.base.empty() && forest.base.size() != targets && !one_for_all)
+    return invalid_model("one base value per " + kind + " is needed")
+        .expected(std::to_string(targets))
+        .found(std::to_string(forest.base.size()));
   return forest;
 }
 
@@ -148,6 +153,11 @@ Status infer_regressor(InferContext& c) {
   ORKNN_TRY_ASSIGN(const Dim samples, sample_count(c));
   const int64_t targets = c.get_int("n_targets");
   if (targets < 1 || targets > (1 << 24)) return invalid_model("illegal number of targets").found(std::to_string(targets));
+  ORKNN_TRY(post_transform_from(c.get_string("post_transform")).status());
+  const std::string& combine = c.get_string("aggregate_function");
+  if (combine != "SUM" && combine != "AVERAGE" && combine != "MIN" && combine != "MAX")
+    return unsupported("unknown aggregate_function").expected("SUM, AVERAGE, MIN or MAX").found(combine);
+  ORKNN_TRY(make_forest(c, "target", static_cast<size_t>(targets)).status());
   c.set_output(0, DType::Float32, Shape{c.shape(0) ? samples : Dim(), targets});
   return {};
 }
@@ -156,14 +166,8 @@ Status run_regressor(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Samples x, read_samples(c));
   ORKNN_TRY_ASSIGN(const PostTransform transform, post_transform_from(c.get_string("post_transform")));
   const std::string& combine = c.get_string("aggregate_function");
-  if (combine != "SUM" && combine != "AVERAGE" && combine != "MIN" && combine != "MAX")
-    return unsupported("unknown aggregate_function").expected("SUM, AVERAGE, MIN or MAX").found(combine);
   const auto targets = static_cast<size_t>(c.get_int("n_targets"));
   ORKNN_TRY_ASSIGN(const Forest forest, make_forest(c, "target", targets));
-  if (!forest.base.empty() && forest.base.size() != targets)
-    return invalid_model("one base value per target is needed")
-        .expected(std::to_string(targets))
-        .found(std::to_string(forest.base.size()));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Float32, Dims{x.count, static_cast<int64_t>(targets)}));
   for (int64_t n = 0; n < x.count; ++n) {
     std::vector<double> sums(targets, 0.0);
@@ -204,6 +208,8 @@ Result<std::vector<int64_t>> labels_of(const NodeReader& c) {
 Status infer_classifier(InferContext& c) {
   ORKNN_TRY_ASSIGN(const Dim samples, sample_count(c));
   ORKNN_TRY_ASSIGN(const auto labels, labels_of(c));
+  ORKNN_TRY(post_transform_from(c.get_string("post_transform")).status());
+  ORKNN_TRY(make_forest(c, "class", labels.size()).status());
   c.set_output(0, DType::Int64, Shape{c.shape(0) ? samples : Dim()});
   c.set_output(1, DType::Float32, Shape{c.shape(0) ? samples : Dim(), static_cast<int64_t>(labels.size())});
   return {};
@@ -215,10 +221,6 @@ Status run_classifier(RunContext& c) {
   ORKNN_TRY_ASSIGN(const auto labels, labels_of(c));
   const size_t classes = labels.size();
   ORKNN_TRY_ASSIGN(const Forest forest, make_forest(c, "class", classes));
-  if (!forest.base.empty() && forest.base.size() != classes && forest.base.size() != 1)
-    return invalid_model("one base value per class is needed")
-        .expected(std::to_string(classes))
-        .found(std::to_string(forest.base.size()));
   // Trees that only ever vote for one of two classes give the score of the second; positive weights are probabilities,
   // others are distances from the decision.
   bool positive = true;

@@ -45,9 +45,13 @@ Status run_average(RunContext& c) {
       });
 }
 
+Status infer_lp(InferContext& c) {
+  ORKNN_TRY(check_norm_order(c));
+  return infer_float_pool(c);
+}
+
 Status run_lp(RunContext& c) {
   const auto p = static_cast<double>(c.get_int("p"));
-  if (p < 1) return invalid_model("p is out of range").expected("at least 1").found(std::to_string(c.get_int("p")));
   return run_sum(
       c, [p](double& sum, double v) { sum += std::pow(std::abs(v), p); },
       [p](double sum, const Taps&) { return std::pow(sum, 1 / p); });
@@ -79,7 +83,7 @@ std::span<const OpDef> average_pool() {
       {.name = "LpPool",
        .summary = "p-norm of each window",
        .attributes = with(attr_int("p", 2)),
-       .infer = infer_float_pool,
+       .infer = infer_lp,
        .run = run_lp,
        .cost = pool_cost,
        .engine = Engine::Pool,

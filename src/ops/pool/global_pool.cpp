@@ -76,9 +76,13 @@ Status run_max(RunContext& c) {
   return {};
 }
 
+Status infer_lp(InferContext& c) {
+  ORKNN_TRY(check_norm_order(c));
+  return infer(c);
+}
+
 Status run_lp(RunContext& c) {
   const auto p = static_cast<double>(c.get_int("p"));
-  if (p < 1) return invalid_model("p is out of range").expected("at least 1").found(std::to_string(c.get_int("p")));
   return run_global(c, [p](auto values) {
     double sum = 0;
     for (auto v : values) sum += std::pow(std::abs(static_cast<double>(v)), p);
@@ -120,7 +124,7 @@ std::span<const OpDef> global_pool() {
       {.name = "GlobalLpPool",
        .summary = "p-norm of each channel",
        .attributes = {attr_int("p", 2)},
-       .infer = infer,
+       .infer = infer_lp,
        .run = run_lp,
        .cost = cost,
        .engine = Engine::Pool,

@@ -23,6 +23,13 @@ Result<Shape> unpooled_shape(const NodeReader& node, const Shape& x) {
   return out;
 }
 
+// Indices number the positions of the whole unpooled tensor.
+Status check_indices(const InferContext& c, const Shape& unpooled) {
+  Dim last(1);
+  for (const Dim& extent : unpooled) last = last * extent;
+  return require_values(c, 1, "index", 0, last + Dim(-1));
+}
+
 Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
   ORKNN_TRY(require_type(c, 1, DType::Int64));
@@ -34,9 +41,15 @@ Status infer(InferContext& c) {
   std::optional<Shape> shape;
   if (c.shape(0)) {
     ORKNN_TRY_ASSIGN(shape, unpooled_shape(c, *c.shape(0)));
+    ORKNN_TRY(check_indices(c, *shape));
   }
   if (c.has_input(2)) {
     const auto extents = c.content(2);
+    for (size_t i = 0; shape && extents && i < shape->size(); ++i)
+      if ((*shape)[i].is_known() && (*extents)[i].is_known() && (*extents)[i].value() < (*shape)[i].value())
+        return shape_mismatch("output_shape has the wrong shape")
+            .expected("at least " + to_string(*shape))
+            .found(to_string(Shape(extents->begin(), extents->end())));
     shape = extents ? std::optional<Shape>(Shape(extents->begin(), extents->end())) : std::nullopt;
   }
   c.set_output(0, c.dtype(0), std::move(shape));

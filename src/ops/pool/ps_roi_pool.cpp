@@ -12,6 +12,18 @@ namespace {
 using namespace ir;
 constexpr int64_t kMaxChannels = int64_t{1} << 20, kMaxGroup = int64_t{1} << 10;
 
+// The first value of a region is its image, corners follow.
+template <class T>
+Status check_region(const T* roi, int64_t images) {
+  if (!(roi[0] >= 0 && roi[0] < static_cast<T>(images)))
+    return invalid_argument("a region names an image that does not exist")
+        .expected("0 to " + std::to_string(images - 1))
+        .found(std::to_string(roi[0]));
+  for (int i = 1; i < 5; ++i)
+    if (!(std::abs(roi[i]) < T(1 << 30))) return invalid_argument("a region is out of range").found(std::to_string(roi[i]));
+  return {};
+}
+
 Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
   ORKNN_TRY(require_same_type(c, 0, 1));
@@ -25,6 +37,10 @@ Status infer(InferContext& c) {
     return shape_mismatch("the channels do not fit the bins")
         .expected(std::to_string(channels * group * group))
         .found(to_string(*x));
+  if (const TensorData* rois = c.constant(1); rois && c.shape(0) && c.shape(0)->front().is_known()) {
+    const std::vector<double> values = to_doubles(rois->view());
+    for (size_t i = 0; i < values.size(); i += 5) ORKNN_TRY(check_region(&values[i], c.shape(0)->front().value()));
+  }
   c.set_output(0, c.dtype(0), Shape{c.shape(1) ? c.shape(1)->front() : Dim(), channels, group, group});
   return {};
 }
@@ -42,12 +58,7 @@ Status run(RunContext& c) {
     const T scale = static_cast<T>(c.get_float("spatial_scale"));
     for (int64_t r = 0; r < rois.dims[0]; ++r) {
       const T* roi = rois.as<T>() + r * 5;
-      if (!(roi[0] >= 0 && roi[0] < static_cast<T>(x.dims[0])))
-        return invalid_argument("a region names an image that does not exist")
-            .expected("0 to " + std::to_string(x.dims[0] - 1))
-            .found(std::to_string(roi[0]));
-      for (int i = 1; i < 5; ++i)
-        if (!(std::abs(roi[i]) < T(1 << 30))) return invalid_argument("a region is out of range").found(std::to_string(roi[i]));
+      ORKNN_TRY(check_region(roi, x.dims[0]));
       const T left = std::round(roi[1]) * scale, top = std::round(roi[2]) * scale;
       const T bin_width = std::max((std::round(roi[3]) + 1) * scale - left, T(0.1)) / static_cast<T>(group),
               bin_height = std::max((std::round(roi[4]) + 1) * scale - top, T(0.1)) / static_cast<T>(group);

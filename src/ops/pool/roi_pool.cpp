@@ -47,7 +47,17 @@ Status check_image(double index, int64_t batch) {
       .found(std::to_string(index));
 }
 
+// A corner of a region in coordinates of the network's input, and in those of the features.
+Status check_corner(double corner, double scaled) {
+  constexpr double kMost = 1 << 30;
+  return std::abs(scaled) < kMost ? Status() : invalid_argument("a region is out of range").found(std::to_string(corner));
+}
+
 // ---- RoiAlign
+
+Status check_finite(double corner) {
+  return std::isfinite(corner) ? Status() : invalid_argument("a region is not finite").found(std::to_string(corner));
+}
 
 Status infer_align(InferContext& c) {
   ORKNN_TRY(check_extent("output_height", c.get_int("output_height")));
@@ -69,6 +79,9 @@ Status infer_align(InferContext& c) {
   const std::optional<std::vector<int64_t>> images = c.ints(2);
   if (const Shape* x = c.shape(0); images && x && !x->empty() && x->front().is_known())
     for (int64_t image : *images) ORKNN_TRY(check_image(static_cast<double>(image), x->front().value()));
+  const double scale = c.get_float("spatial_scale");
+  if (const TensorData* rois = c.constant(1))
+    for (const double corner : to_doubles(rois->view())) ORKNN_TRY(check_finite(corner * scale));
   return infer_regions(c, c.get_int("output_height"), c.get_int("output_width"));
 }
 
@@ -125,9 +138,7 @@ Status run_align(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, Dims{regions, channels, out_height, out_width}));
   return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
     const T scale = static_cast<T>(c.get_float("spatial_scale")), shift = half_pixel ? T(0.5) : T(0);
-    for (int64_t i = 0; i < rois.count(); ++i)
-      if (!std::isfinite(rois.as<T>()[i] * scale))
-        return invalid_argument("a region is not finite").found(std::to_string(rois.as<T>()[i]));
+    for (int64_t i = 0; i < rois.count(); ++i) ORKNN_TRY(check_finite(rois.as<T>()[i] * scale));
     c.pool.parallel_for(regions, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const T* roi = rois.as<T>() + r * 4;
@@ -190,6 +201,12 @@ Status infer_max(InferContext& c) {
     return invalid_model("attribute 'pooled_shape' has the wrong length").expected("2").found(to_string(*pooled));
   for (int64_t extent : *pooled) ORKNN_TRY(check_extent("pooled_shape", extent));
   ORKNN_TRY(require_shape(c, 1, "rois", {Dim(), 5}));
+  if (const TensorData* rois = c.constant(1); rois && c.shape(0) && !c.shape(0)->empty() && c.shape(0)->front().is_known()) {
+    const std::vector<double> values = to_doubles(rois->view());
+    for (size_t i = 0; i < values.size(); ++i)
+      ORKNN_TRY(i % 5 == 0 ? check_image(values[i], c.shape(0)->front().value())
+                           : check_corner(values[i], std::round(values[i] * c.get_float("spatial_scale"))));
+  }
   return infer_regions(c, (*pooled)[0], (*pooled)[1]);
 }
 
@@ -215,8 +232,7 @@ Status run_max(RunContext& c) {
       int64_t corner[4];
       for (int i = 0; i < 4; ++i) {
         const T position = std::round(roi[i + 1] * scale);
-        if (!(std::abs(position) < T(1 << 30)))
-          return invalid_argument("a region is out of range").found(std::to_string(roi[i + 1]));
+        ORKNN_TRY(check_corner(roi[i + 1], position));
         corner[i] = static_cast<int64_t>(position);
       }
       const int64_t roi_width = std::max<int64_t>(corner[2] - corner[0] + 1, 1),

@@ -20,6 +20,7 @@ Status infer(InferContext& c) {
   if (const Shape* x = c.shape(0)) {
     ORKNN_TRY(check_axes(c, x->size()));
     ORKNN_TRY(require_shape(c, 1, "sequence_lens", {(*x)[static_cast<size_t>(c.get_int("batch_axis"))]}));
+    ORKNN_TRY(require_values(c, 1, "sequence length", 0, (*x)[static_cast<size_t>(c.get_int("time_axis"))]));
   }
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};

@@ -189,6 +189,9 @@ Status infer_cache(InferContext& c) {
         return shape_mismatch("the update does not fit into the cache").expected(to_string(*x)).found(to_string(*update));
     if (places && (places->size() != 1 || ((*places)[0].is_known() && (*x)[0].is_known() && (*places)[0] != (*x)[0])))
       return shape_mismatch("one write index per batch entry is needed").found(to_string(*places));
+    // A circular cache goes on at its beginning.
+    const Dim last = mode == "circular" ? Dim(INT64_MAX) : update ? (*x)[axis] + Dim(-1) * (*update)[axis] : Dim();
+    ORKNN_TRY(require_values(c, 2, "write index", 0, last));
   }
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};

@@ -1,9 +1,12 @@
 // Triangular weights that turn a linear spectrum into mel bands.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "ops/support/copies.h"
 #include "ops/support/fourier.h"
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -20,6 +23,13 @@ Result<DType> output_type(const NodeReader& c) {
 
 Status infer(InferContext& c) {
   for (size_t i = 0; i < 3; ++i) ORKNN_TRY(require_integer(c, i, "num_mel_bins, dft_length and sample_rate"));
+  for (size_t i = 0; i < 5; ++i) ORKNN_TRY(require_one_value(c, i, "input " + std::to_string(i)));
+  ORKNN_TRY(require_values(c, 0, "the number of bands is", 0, kMaxBins));
+  ORKNN_TRY(require_values(c, 1, "the length is", 0, kMaxFourierLength));
+  ORKNN_TRY(require_values(c, 2, "the sample rate is", 1, INT64_MAX));
+  ORKNN_TRY(require_numbers(c, 3, "the lower band edge is", 0, std::numeric_limits<double>::max()));
+  const double low = scalar_of(c, 3).value_or(0);
+  ORKNN_TRY(require_numbers(c, 4, "the upper band edge is", low, std::numeric_limits<double>::max()));
   ORKNN_TRY_ASSIGN(const DType type, output_type(c));
   const auto bins = small_content(c, 0), length = small_content(c, 1);
   const Dim columns = bins && bins->size() == 1 ? bins->front() : Dim();

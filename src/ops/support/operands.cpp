@@ -1,5 +1,8 @@
 #include "ops/support/operands.h"
 
+#include <charconv>
+#include <limits>
+
 namespace orknn::ops {
 using namespace ir;
 
@@ -51,11 +54,23 @@ Status require_one_or_each(const InferContext& c, size_t i, std::string_view wha
 }
 
 namespace {
-Status check_value(std::string_view what, int64_t value, int64_t low, int64_t high) {
-  if (value >= low && value <= high) return {};
+// The shortest text that reads back the same.
+template <class Number>
+std::string text_of(Number value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+
+template <class Number>
+Status out_of_range(std::string_view what, Number low, Number high, Number value) {
+  const bool open = high == std::numeric_limits<Number>::max();
   return invalid_model(std::string(what) + " out of range")
-      .expected("between " + std::to_string(low) + " and " + std::to_string(high))
-      .found(std::to_string(value));
+      .expected(open ? "at least " + text_of(low) : "between " + text_of(low) + " and " + text_of(high))
+      .found(text_of(value));
+}
+
+Status check_value(std::string_view what, int64_t value, int64_t low, int64_t high) {
+  return value >= low && value <= high ? Status() : out_of_range(what, low, high, value);
 }
 
 // Calls check(n, value) for the elements that are known: those of a constant, or of a small computed tensor.
@@ -76,6 +91,14 @@ Status check_known(const InferContext& c, size_t i, const Check& check) {
 Status require_values(const InferContext& c, size_t i, std::string_view what, const Dim& low, const Dim& high) {
   if (!low.is_known() || !high.is_known()) return {};
   return check_known(c, i, [&](size_t, int64_t value) { return check_value(what, value, low.value(), high.value()); });
+}
+
+Status require_numbers(const InferContext& c, size_t i, std::string_view what, double low, double high) {
+  const TensorData* constant = c.constant(i);
+  if (!constant) return {};
+  for (const double value : to_doubles(constant->view()))
+    if (!(value >= low && value <= high)) return out_of_range(what, low, high, value);
+  return {};
 }
 
 Status require_indices(const InferContext& c, size_t i, std::string_view what, const Dim& extent) {

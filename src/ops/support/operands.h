@@ -17,6 +17,8 @@ Status require_one_or_each(const ir::InferContext& c, size_t i, std::string_view
 
 // Known elements of integer input i lie from `low` to `high`; an unknown bound stands for any.
 Status require_values(const ir::InferContext& c, size_t i, std::string_view what, const ir::Dim& low, const ir::Dim& high);
+// Elements of input i, where it is a constant, lie from `low` to `high`; NaN does not.
+Status require_numbers(const ir::InferContext& c, size_t i, std::string_view what, double low, double high);
 // Known elements of integer input i index an axis of `extent`, from its end where they are negative.
 Status require_indices(const ir::InferContext& c, size_t i, std::string_view what, const ir::Dim& extent);
 // As above, for tuples along the last axis of input i: element k of each indexes axis k of `axes`.

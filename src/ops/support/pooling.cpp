@@ -67,6 +67,11 @@ Status infer_float_pool(InferContext& c) {
   return {};
 }
 
+Status check_norm_order(const NodeReader& node) {
+  const int64_t p = node.get_int("p");
+  return p >= 1 ? Status() : invalid_model("p is out of range").expected("at least 1").found(std::to_string(p));
+}
+
 OpCost pool_cost(const NodeReader& node, std::span<const Dims>, std::span<const Dims> outputs) {
   const auto w = outputs[0].size() > 2 ? read_window(node, outputs[0].size() - 2) : Result<Window>(Window{});
   return {.element_ops = w ? element_count(outputs[0]) * w->taps() : 0};

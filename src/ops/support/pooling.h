@@ -25,6 +25,8 @@ Result<PoolShape> pool_shape(const ir::NodeReader& node, std::span<const int64_t
 Result<std::optional<ir::Shape>> infer_pool(const ir::InferContext& c);
 // Shape rule of pools with one output of the input's type, floating point only.
 Status infer_float_pool(ir::InferContext& c);
+// The order of a norm, attribute `p`, is at least 1.
+Status check_norm_order(const ir::NodeReader& node);
 ir::OpCost pool_cost(const ir::NodeReader& node, std::span<const ir::Dims> inputs, std::span<const ir::Dims> outputs);
 
 // The taps of one window that lie inside the input, per axis.
@@ -33,10 +35,10 @@ struct Taps {
   ir::Dims count;            // number of taps inside
   int64_t inside = 0;        // product of counts
   int64_t with_padding = 0;  // taps inside the padded input (a window of ceil_mode may reach beyond it)
-};
-
   // Index of an earlier output with all of these taps, or -1. A window larger than its input meets the same of it many times.
   int64_t same_as = -1;
+};
+
 // Calls visit(output index in the plane, taps) for every output position of one plane, in row-major order.
 template <class Visit>
 void for_each_window(const PoolShape& s, Visit&& visit) {
@@ -44,16 +46,16 @@ void for_each_window(const PoolShape& s, Visit&& visit) {
   const int64_t total = ir::element_count(s.output);
   ir::Dims at(rank, 0);
   Taps taps{ir::Dims(rank), ir::Dims(rank), 0, 0};
-  for (int64_t o = 0; o < total; ++o, next_index(at, s.output)) {
-    taps.inside = taps.with_padding = 1;
   const auto differs = [](int64_t& known, int64_t now) { return std::exchange(known, now) != now; };
   ir::Dims padded_count(rank, -1);
   bool same_row = false;  // as the row before, where axes other than the last are concerned
-    for (size_t i = 0; i < rank; ++i) {
-      const int64_t start = at[i] * s.window.strides[i] - s.window.pads_begin[i];
+  for (int64_t o = 0; o < total; ++o, next_index(at, s.output)) {
+    taps.inside = taps.with_padding = 1;
     const bool begins_row = at[rank - 1] == 0;
     bool same_column = !begins_row;
     if (begins_row) same_row = o > 0;
+    for (size_t i = 0; i < rank; ++i) {
+      const int64_t start = at[i] * s.window.strides[i] - s.window.pads_begin[i];
       const OutputRange range = outputs_inside(start, s.window.dilations[i], s.input[i], s.window.kernel[i]);
       const OutputRange padded = outputs_inside(start + s.window.pads_begin[i], s.window.dilations[i],
                                                 s.input[i] + s.window.pads_begin[i] + s.window.pads_end[i], s.window.kernel[i]);
@@ -64,9 +66,9 @@ void for_each_window(const PoolShape& s, Visit&& visit) {
       taps.inside *= taps.count[i];
       taps.with_padding *= padded_count[i];
     }
+    taps.same_as = same_column ? o - 1 : same_row ? o - s.output[rank - 1] : -1;
     visit(o, taps);
   }
-    taps.same_as = same_column ? o - 1 : same_row ? o - s.output[rank - 1] : -1;
 }
 
 // Calls visit(position) with the row-major index of every tap inside the plane. `strides` are those of the plane.
