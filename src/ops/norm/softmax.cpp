@@ -12,7 +12,7 @@ using namespace ir;
 
 Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
-  if (const Shape* x = c.shape(0)) {
+  if (const Shape* x = c.shape(0); x && !(x->empty() && c.get_int("axis") == -1)) {  // a single number is a row of its own
     // With `flatten` an axis equal to the rank is legal: every element is a row of its own.
     const auto rank = static_cast<int64_t>(x->size());
     if (c.get_int("flatten") == 0 || c.get_int("axis") != rank) ORKNN_TRY(normalize_axis(c.get_int("axis"), rank).status());

@@ -10,6 +10,8 @@ using namespace ir;
 Result<Outcome> lower_softmax(Lowering& l, const Node& n) {
   const TensorId x = n.input(0), y = n.output();
   if (l.type(y) != l.type(x)) return Outcome::stays_float("its result has another type than its data");
+  if (const auto& shape = l.graph().tensor(x).shape; shape && shape->empty())
+    return Outcome::stays_float("a single number has no axis along which it could be summed");
   const double factor = std::nearbyint(256 / l.scale(y));
   if (!(factor >= 1 && factor <= ops::kMaxSoftmaxFactor))
     return Outcome::stays_float("the scale of '" + l.graph().tensor(y).name + "' is out of range");
