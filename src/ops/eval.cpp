@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "ir/infer.h"
+#include "ops/support/scratch_dims.h"
 
 namespace orknn::ops {
 namespace {
@@ -80,7 +81,112 @@ Status apply_tail(const Node& node, const RunContext& context, TensorData& value
 
 }  // namespace
 
-Status run_node(const Node& node, const OpDef& def, RunContext& context, std::span<const DType> output_types) {
+// Wide copies of inputs, and results that are narrowed or changed by a tail before they are handed over.
+class WideValues {
+ public:
+  struct Value {
+    DType dtype = DType::Undefined;  // Undefined = there is none in this call
+    ScratchDims dims;
+    AlignedPtr<std::byte> bytes;
+    size_t size = 0;
+
+    Result<MutableTensorView> reserve(DType type, std::span<const int64_t> extents) {
+      ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(extents));
+      ORKNN_TRY(check_memory(count, type));
+      const size_t wanted = std::max<size_t>(static_cast<size_t>(count) * dtype_bytes(type), 1);
+      if (wanted > size) {
+        bytes.reset();
+        size = 0;
+        bytes.reset(static_cast<std::byte*>(allocate_aligned(wanted)));
+        if (!bytes) throw std::bad_alloc();
+        size = wanted;
+      }
+      dtype = type;
+      dims.assign(extents.begin(), extents.end());
+      return MutableTensorView{dtype, dims, bytes.get()};
+    }
+    TensorView view() const { return {dtype, dims, bytes.get()}; }
+  };
+  std::vector<Value> inputs, outputs;
+  std::vector<TensorData> handed_over;  // results that the kernel made itself
+
+  void begin(size_t input_count, size_t output_count) {
+    inputs.resize(std::max(inputs.size(), input_count));
+    outputs.resize(std::max(outputs.size(), output_count));
+    handed_over.assign(outputs.size(), {});
+    for (std::vector<Value>* values : {&inputs, &outputs})
+      for (Value& v : *values) v.dtype = DType::Undefined;
+  }
+  void end() {
+    for (TensorData& value : handed_over) value = {};
+  }
+};
+
+void WideValuesDelete::operator()(WideValues* values) const { delete values; }
+WideValuesPtr make_wide_values() { return WideValuesPtr(new WideValues); }
+
+namespace {
+// What the kernel of a node sees in place of `outer`: its own inputs, halves as float32, and results in the types that it
+// computes.
+class WideContext final : public RunContext {
+ public:
+  WideContext(const Node& node, const OpDef& def, RunContext& outer, std::span<const DType> output_types, WideValues& values)
+      : RunContext(node, def, outer.ops, outer.pool), outer_(outer), output_types_(output_types), values_(values) {}
+  Status widen_inputs() {
+    for (size_t i = 0; i < input_count(); ++i) {
+      if (!has_input(i) || !is_half(outer_.input(i).dtype)) continue;
+      const TensorView narrow = outer_.input(i);
+      ORKNN_TRY_ASSIGN(const MutableTensorView wide, values_.inputs[i].reserve(DType::Float32, narrow.dims));
+      convert_elements(narrow, wide);
+    }
+    return {};
+  }
+  size_t input_count() const override { return node().own_input_count(); }
+  bool has_input(size_t i) const override { return i < input_count() && outer_.has_input(i); }
+  TensorView input(size_t i) const override {
+    const WideValues::Value& wide = values_.inputs[i];
+    return wide.dtype == DType::Undefined ? outer_.input(i) : wide.view();
+  }
+  size_t output_count() const override { return outer_.output_count(); }
+  bool has_output(size_t i) const override { return outer_.has_output(i); }
+  Result<MutableTensorView> output(size_t i, DType dtype, std::span<const int64_t> dims) override {
+    const bool final = dtype == output_types_[i] && (i > 0 || node().tail.empty());
+    return final && outer_.has_output(i) ? outer_.output(i, dtype, dims) : values_.outputs[i].reserve(dtype, dims);
+  }
+  Status set_output(size_t i, const TensorData& value) override {
+    values_.handed_over[i] = value;
+    return {};
+  }
+  // After the kernel: applies the tail, narrows, and hands over what the kernel did not write to its place.
+  Status deliver_results() {
+    for (size_t i = 0; i < output_count(); ++i) {
+      if (!has_output(i)) continue;
+      const WideValues::Value& computed = values_.outputs[i];
+      TensorData& value = values_.handed_over[i];
+      if (i == 0 && !node().tail.empty()) {
+        if (computed.dtype != DType::Undefined)
+          value =
+              TensorData::wrap(computed.dtype, Dims(computed.dims.begin(), computed.dims.end()), computed.bytes.get(), nullptr);
+        if (value.has_value()) ORKNN_TRY(apply_tail(node(), outer_, value));
+      }
+      if (value.has_value()) {
+        ORKNN_TRY(deliver(outer_, i, value, output_types_[i]));
+      } else if (computed.dtype != DType::Undefined) {
+        ORKNN_TRY_ASSIGN(const MutableTensorView to, outer_.output(i, output_types_[i], computed.dims));
+        convert_elements(computed.view(), to);
+      }
+    }
+    return {};
+  }
+
+ private:
+  RunContext& outer_;
+  std::span<const DType> output_types_;
+  WideValues& values_;
+};
+}  // namespace
+
+Status run_node(const Node& node, const OpDef& def, RunContext& context, std::span<const DType> output_types, WideValues* wide) {
   const size_t own = node.own_input_count();
   bool widen = false;
   if (def.widen_half) {
@@ -89,22 +195,15 @@ Status run_node(const Node& node, const OpDef& def, RunContext& context, std::sp
   }
   if (!widen && node.tail.empty()) return def.run(context);
 
-  std::vector<TensorData> inputs(own);
-  for (size_t i = 0; i < own; ++i) {
-    if (!context.has_input(i)) continue;
-    const TensorView v = context.input(i);
-    inputs[i] = widen && is_half(v.dtype) ? convert(v, DType::Float32)
-                                          : TensorData::wrap(v.dtype, Dims(v.dims.begin(), v.dims.end()), v.data, nullptr);
-  }
-  ValueContext inner(node, def, context.ops, context.pool, inputs);
+  WideValues for_this_call;
+  WideValues& values = wide ? *wide : for_this_call;
+  values.begin(own, context.output_count());
+  WideContext inner(node, def, context, output_types, values);
+  if (widen) ORKNN_TRY(inner.widen_inputs());
   ORKNN_TRY(def.run(inner));
-  for (size_t i = 0; i < inner.outputs().size(); ++i) {
-    TensorData& value = inner.outputs()[i];
-    if (!context.has_output(i) || !value.has_value()) continue;
-    if (i == 0) ORKNN_TRY(apply_tail(node, context, value));
-    ORKNN_TRY(deliver(context, i, value, output_types[i]));
-  }
-  return {};
+  const Status delivered = inner.deliver_results();
+  values.end();
+  return delivered;
 }
 
 Result<std::vector<TensorData>> eval_node(const Node& node, const OpSet& ops, std::span<const TensorData> inputs,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,10 +15,19 @@ namespace orknn::ops {
 // Every operator of this room.
 const ir::OpSet& builtin_ops();
 
+// Memory for the wide values of a node, kept from one call of run_node to the next: calls with the same sizes allocate nothing.
+class WideValues;
+struct WideValuesDelete {
+  void operator()(WideValues* values) const;
+};
+using WideValuesPtr = std::unique_ptr<WideValues, WideValuesDelete>;
+WideValuesPtr make_wide_values();
+
 // Runs `node` on `context`: widens half types where the op asks for it, calls the kernel and applies the tail.
 // `context.input(i)` for i >= node.own_input_count() gives the operands of tail steps. `output_types` are the dtypes of the
-// node's outputs after the tail (from inference).
-Status run_node(const ir::Node& node, const ir::OpDef& def, ir::RunContext& context, std::span<const DType> output_types);
+// node's outputs after the tail (from inference). `wide`: nullptr = memory for this call alone.
+Status run_node(const ir::Node& node, const ir::OpDef& def, ir::RunContext& context, std::span<const DType> output_types,
+                WideValues* wide = nullptr);
 
 // Runs one node on values. Inputs are node.inputs in order (TensorData without value = absent); one result per output
 // (without value where node.outputs has none).

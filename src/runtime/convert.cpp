@@ -126,9 +126,9 @@ Strides dense_strides(const Extents& e, Layout layout) {
 }
 
 // Axes of a copy whose target is written in the order of `to`.
-std::vector<ops::CopyAxis> picture_axes(const Extents& e, const Strides& from, const Strides& to, Layout to_layout) {
+ops::CopyAxes picture_axes(const Extents& e, const Strides& from, const Strides& to, Layout to_layout) {
   const ops::CopyAxis n{e.n, from.n, to.n}, c{e.c, from.c, to.c}, h{e.h, from.h, to.h}, w{e.w, from.w, to.w};
-  return to_layout == Layout::NHWC ? std::vector{n, h, w, c} : std::vector{n, c, h, w};
+  return to_layout == Layout::NHWC ? ops::CopyAxes{n, h, w, c} : ops::CopyAxes{n, c, h, w};
 }
 
 // Whole blocks of channels and the rest, if any, between blocks and a dense picture. `axes` makes the axes of a copy of a part's
@@ -142,7 +142,7 @@ std::vector<Reordering> over_blocks(const Extents& e, const Strides& dense, int6
   const auto add = [&](int64_t first, int64_t count, int64_t channels) {
     const int64_t in_blocks = first * block, in_picture = first * lanes * dense.c;
     const int64_t next = lanes * dense.c;
-    std::vector<ops::CopyAxis> part = axes(Extents{e.n, channels, e.h, e.w}, blocked);
+    ops::CopyAxes part = axes(Extents{e.n, channels, e.h, e.w}, blocked);
     part.insert(part.begin(), {count, from_blocks ? block : next, from_blocks ? next : block});
     parts.push_back(
         {ops::StridedCopy(std::move(part), bytes), from_blocks ? in_blocks : in_picture, from_blocks ? in_picture : in_blocks});

@@ -207,7 +207,8 @@ class ImageMaker {
     const std::optional<Cube> whole = picture(n.input(0)), part = picture(n.output());
     const auto starts = ints(1, {}), ends = ints(2, {});
     if (!whole || !part || !starts || !ends) return;
-    const auto axes = ints(3, ops::first_axes(starts->size())), steps = ints(4, std::vector<int64_t>(starts->size(), 1));
+    const ops::ScratchDims all = ops::first_axes(starts->size());
+    const auto axes = ints(3, {all.begin(), all.end()}), steps = ints(4, std::vector<int64_t>(starts->size(), 1));
     if (!axes || !steps || std::ranges::any_of(*steps, [](int64_t s) { return s != 1; })) return;
     if (part->height != whole->height || part->width != whole->width) return;
     const auto plan = ops::plan_slice(*to_dims(*program_.graph.tensor(n.input(0)).shape), *starts, *ends, *axes, *steps);

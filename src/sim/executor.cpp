@@ -217,7 +217,8 @@ struct Executor::State {
   std::vector<TensorView> input_views;
   std::vector<MutableTensorView> output_views;
   std::vector<TensorView> results;
-  std::vector<TensorData> kept;  // copies of outputs that are graph inputs
+  std::vector<AlignedBytes> kept;                     // copies of outputs that are graph inputs
+  ops::WideValuesPtr wide = ops::make_wide_values();  // of reference kernels
 
   State(const Plan& p, ThreadPool& thread_pool)
       : plan(p),
@@ -225,7 +226,8 @@ struct Executor::State {
         pool(&thread_pool),
         values(p.program->graph.tensor_count()),
         places(values.size()),
-        targets(p.program->outputs.size()) {
+        targets(p.program->outputs.size()),
+        kept(targets.size()) {
     for (const Plan::Step& step : p.steps) {
       converted_inputs.resize(std::max(converted_inputs.size(), step.node->inputs.size()));
       converted_outputs.resize(std::max(converted_outputs.size(), step.node->outputs.size()));
@@ -381,7 +383,7 @@ Status Executor::State::run_step(size_t index) {
   ORKNN_TRY(gather_inputs(step));
   if (step.kernel) return run_kernel(step);
   PlannedContext context(*step.node, *step.def, *plan.ops, *pool, *this);
-  return ops::run_node(*step.node, *step.def, context, step.output_types);
+  return ops::run_node(*step.node, *step.def, context, step.output_types, wide.get());
 }
 
 // An operator that knows rows only, in the place of one whose results lie in blocks.
@@ -389,7 +391,7 @@ Status Executor::State::run_replaced(const Plan::Step& step, const OpDef& def) {
   const Node& n = *step.node;
   ORKNN_TRY(gather_inputs(step, true));
   PlannedContext context(n, def, *plan.ops, *pool, *this);
-  ORKNN_TRY(ops::run_node(n, def, context, step.output_types));
+  ORKNN_TRY(ops::run_node(n, def, context, step.output_types, wide.get()));
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     if (!n.outputs[i] || plan.forms[index_of(n.outputs[i])] == Form::Rows) continue;
     const TensorView rows = view(n.outputs[i]);
@@ -551,7 +553,6 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
       for (TensorId t : n.outputs)
         if (t && s.left[index_of(t)] == 0) s.release(t);
     }
-    s.kept.clear();
     for (size_t i = 0; i < program.outputs.size(); ++i) {
       const format::Port& port = program.outputs[i];
       TensorView v = s.view(port.tensor);
@@ -559,8 +560,9 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
         if (v.data != s.targets[i]) std::memcpy(s.targets[i], v.data, v.bytes());
         v.data = s.targets[i];
       } else if (!g.producer(port.tensor) && !g.is_constant(port.tensor)) {
-        s.kept.push_back(convert(v, v.dtype));
-        v.data = s.kept.back().data();
+        if (!s.kept[i].reserve(std::max<size_t>(v.bytes(), 1))) throw std::bad_alloc();
+        std::memcpy(s.kept[i].data(), v.data, v.bytes());
+        v.data = s.kept[i].data();
       }
       s.results.push_back(v);
     }

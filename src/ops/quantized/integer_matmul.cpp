@@ -115,7 +115,7 @@ Status run_quantized(RunContext& c) {
   };
   ORKNN_TRY_ASSIGN(const Broadcast plan,
                    Broadcast::plan({s.output, dims_of(1, true), dims_of(4, false), dims_of(6, true), dims_of(7, true)}));
-  if (plan.dims() != s.output)
+  if (!std::ranges::equal(plan.dims(), s.output))
     return shape_mismatch("scales do not fit the product").expected(to_string(s.output)).found(to_string(plan.dims()));
   const auto low = static_cast<int32_t>(dtype_min(type)), high = static_cast<int32_t>(dtype_max(type));
   visit_integer(type, [&]<class T>(TypeTag<T>) {

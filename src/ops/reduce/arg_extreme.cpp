@@ -8,12 +8,12 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
-template <class D>
-std::vector<D> result_shape(const std::vector<D>& dims, int64_t axis, bool keep) {
-  std::vector<D> out = dims;
+template <class Extents>
+Extents result_shape(const Extents& dims, int64_t axis, bool keep) {
+  Extents out = dims;
   const auto at = out.begin() + axis;
   if (keep)
-    *at = D(1);
+    *at = 1;
   else
     out.erase(at);
   return out;
@@ -54,11 +54,11 @@ void take_better(const T* row, int32_t k, int64_t columns, T* best, int32_t* at)
 template <bool greatest>
 Status run(RunContext& c) {
   const TensorView x = c.input(0);
-  const Dims dims(x.dims.begin(), x.dims.end());
+  const ScratchDims dims = scratch_dims(x.dims);
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), x.rank()));
   const int64_t extent = dims[static_cast<size_t>(axis)];
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Int64, result_shape(dims, axis, c.get_int("keepdims") != 0)));
-  const int64_t n = y.count(), stride = strides_of(dims)[static_cast<size_t>(axis)];
+  const int64_t n = y.count(), stride = scratch_strides(dims)[static_cast<size_t>(axis)];
   if (n == 0) return {};
   if (extent == 0) return shape_mismatch("an axis without elements has no largest or smallest value").found(to_string(dims));
   const bool last = c.get_int("select_last_index") != 0;

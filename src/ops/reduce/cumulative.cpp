@@ -43,11 +43,11 @@ Status infer_floats(InferContext& c) {
 template <class F>
 Status run(RunContext& c) {
   const TensorView x = c.input(0);
-  const std::vector<int64_t> axes = to_ints(c.input(1));
+  const ScratchDims axes = scratch_ints(c.input(1));
   if (axes.size() != 1) return shape_mismatch("the axis is one value").found(std::to_string(axes.size()) + " values");
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(axes[0], x.rank()));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
-  const int64_t extent = x.dims[static_cast<size_t>(axis)], stride = strides_of(x.dims)[static_cast<size_t>(axis)];
+  const int64_t extent = x.dims[static_cast<size_t>(axis)], stride = scratch_strides(x.dims)[static_cast<size_t>(axis)];
   if (x.count() == 0) return {};
   const bool exclusive = c.get_int("exclusive") != 0, reverse = c.get_int("reverse") != 0;
   const auto run_along = [&]<class T>(TypeTag<T>) {

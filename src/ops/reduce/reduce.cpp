@@ -11,8 +11,8 @@ namespace {
 using namespace ir;
 
 // Which axes are reduced. No axes given means all, or none when noop_with_empty_axes is set.
-Result<std::vector<char>> reduced_axes(const std::vector<int64_t>& axes, int64_t rank, bool noop) {
-  std::vector<char> reduced(static_cast<size_t>(rank), axes.empty() && !noop);
+Result<Scratch<char>> reduced_axes(std::span<const int64_t> axes, int64_t rank, bool noop) {
+  Scratch<char> reduced(static_cast<size_t>(rank), axes.empty() && !noop);
   for (int64_t a : axes) {
     ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(a, rank));
     reduced[static_cast<size_t>(axis)] = 1;
@@ -20,21 +20,21 @@ Result<std::vector<char>> reduced_axes(const std::vector<int64_t>& axes, int64_t
   return reduced;
 }
 
-template <class D>
-std::vector<D> reduced_shape(const std::vector<D>& dims, const std::vector<char>& reduced, bool keep) {
-  std::vector<D> out;
+template <class Extents>
+Extents reduced_shape(const Extents& dims, const Scratch<char>& reduced, bool keep) {
+  Extents out;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (!reduced[i])
       out.push_back(dims[i]);
     else if (keep)
-      out.push_back(D(1));
+      out.emplace_back(1);
   }
   return out;
 }
 
 // The elements that make one output element lie at outer[k] + i * stride.
 struct Cells {
-  std::vector<int64_t> outer{0};
+  ScratchDims outer{0};
   int64_t inner = 1, stride = 1;
   int64_t count() const { return static_cast<int64_t>(outer.size()) * inner; }
   template <class T, class F>
@@ -45,7 +45,7 @@ struct Cells {
 };
 
 struct Plan {
-  Dims kept, kept_strides;  // axes that stay, with their strides in the input
+  ScratchDims kept, kept_strides;  // axes that stay, with their strides in the input
   Cells cells;
   int64_t start(int64_t out) const {
     int64_t at = 0;
@@ -57,14 +57,14 @@ struct Plan {
   }
 };
 
-Plan make_plan(std::span<const int64_t> dims, const std::vector<char>& reduced) {
+Plan make_plan(std::span<const int64_t> dims, const Scratch<char>& reduced) {
   Plan plan;
-  const Dims strides = strides_of(dims);
-  Dims extents, steps;  // reduced axes, neighbours joined
+  const ScratchDims strides = scratch_strides(dims);
+  ScratchDims extents, steps;  // reduced axes, neighbours joined
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 1) continue;
-    Dims& e = reduced[i] ? extents : plan.kept;
-    Dims& s = reduced[i] ? steps : plan.kept_strides;
+    ScratchDims& e = reduced[i] ? extents : plan.kept;
+    ScratchDims& s = reduced[i] ? steps : plan.kept_strides;
     if (!e.empty() && s.back() == strides[i] * dims[i]) {
       e.back() *= dims[i];
       s.back() = strides[i];
@@ -77,7 +77,7 @@ Plan make_plan(std::span<const int64_t> dims, const std::vector<char>& reduced) 
   plan.cells.inner = extents.back();
   plan.cells.stride = steps.back();
   for (size_t i = 0; i + 1 < extents.size(); ++i) {
-    std::vector<int64_t> next;
+    ScratchDims next;
     for (const int64_t offset : plan.cells.outer)
       for (int64_t k = 0; k < extents[i]; ++k) next.push_back(offset + k * steps[i]);
     plan.cells.outer = std::move(next);
@@ -102,7 +102,7 @@ Status infer(InferContext& c) {
     c.set_output(0, c.dtype(0), std::move(shape));
     return {};
   }
-  ORKNN_TRY_ASSIGN(const std::vector<char> reduced, reduced_axes(*axes, static_cast<int64_t>(x->size()), noop));
+  ORKNN_TRY_ASSIGN(const Scratch<char> reduced, reduced_axes(*axes, static_cast<int64_t>(x->size()), noop));
   c.set_output(0, c.dtype(0), reduced_shape(*x, reduced, keep));
   return {};
 }
@@ -133,9 +133,9 @@ struct Job {
 Result<Job> prepare(RunContext& c) {
   Job job;
   job.x = c.input(0);
-  const std::vector<int64_t> axes = c.has_input(1) ? to_ints(c.input(1)) : std::vector<int64_t>{};
-  ORKNN_TRY_ASSIGN(const std::vector<char> reduced, reduced_axes(axes, job.x.rank(), c.get_int("noop_with_empty_axes") != 0));
-  const Dims dims(job.x.dims.begin(), job.x.dims.end());
+  const ScratchDims axes = c.has_input(1) ? scratch_ints(c.input(1)) : ScratchDims{};
+  ORKNN_TRY_ASSIGN(const Scratch<char> reduced, reduced_axes(axes, job.x.rank(), c.get_int("noop_with_empty_axes") != 0));
+  const ScratchDims dims = scratch_dims(job.x.dims);
   ORKNN_TRY_ASSIGN(job.y, c.output(0, job.x.dtype, reduced_shape(dims, reduced, c.get_int("keepdims") != 0)));
   job.plan = make_plan(dims, reduced);
   return job;

@@ -42,15 +42,15 @@ Status infer(InferContext& c) {
 
 Status run(RunContext& c) {
   const TensorView x = c.input(0);
-  const std::vector<int64_t> target = to_ints(c.input(1));
+  const ScratchDims target = scratch_ints(c.input(1));
   ORKNN_TRY_ASSIGN(const auto axes, target_axes(c, x.dims.size(), target.size()));
-  Dims dims(x.dims.begin(), x.dims.end());
+  ScratchDims dims = scratch_dims(x.dims);
   for (size_t i = 0; i < axes.size(); ++i) dims[axes[i]] = target[i];
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
   std::memset(y.data, 0, y.bytes());
-  const Dims from_strides = strides_of(x.dims), to_strides = strides_of(dims);
+  const ScratchDims from_strides = scratch_strides(x.dims), to_strides = scratch_strides(dims);
   int64_t from = 0, to = 0;
-  std::vector<CopyAxis> copy;
+  CopyAxes copy;
   for (size_t i = 0; i < dims.size(); ++i) {
     copy.push_back({std::min(dims[i], x.dims[i]), from_strides[i], to_strides[i]});
     from += std::max<int64_t>(0, x.dims[i] - dims[i]) / 2 * from_strides[i];

@@ -59,7 +59,7 @@ Status run(RunContext& c) {
   const TensorView first = c.input(0);
   ORKNN_TRY_ASSIGN(const int64_t normalized, normalize_axis(c.get_int("axis"), first.rank()));
   const auto axis = static_cast<size_t>(normalized);
-  Dims dims(first.dims.begin(), first.dims.end());
+  ScratchDims dims = scratch_dims(first.dims);
   for (size_t n = 1; n < c.input_count(); ++n) {
     const TensorView x = c.input(n);
     if (x.dtype != first.dtype || x.rank() != first.rank()) return shape_mismatch("inputs to join differ in type or rank");

@@ -25,18 +25,18 @@ Status infer_expand(InferContext& c) {
 
 Status run_expand(RunContext& c) {
   const TensorView x = c.input(0);
-  const std::vector<int64_t> target = to_ints(c.input(1));
+  const ScratchDims target = scratch_ints(c.input(1));
   ORKNN_TRY(checked_element_count(target).status());
-  ORKNN_TRY_ASSIGN(const Dims dims, broadcast(x.dims, target));
+  ORKNN_TRY_ASSIGN(const ScratchDims dims, scratch_broadcast(x.dims, target));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
   copy_strided(broadcast_axes(x.dims, dims), x.data, y.data, dtype_bytes(x.dtype), c.pool);
   return {};
 }
 
 // Each axis becomes (repeat, extent), the repeat with a zero stride.
-std::vector<CopyAxis> tile_axes(std::span<const int64_t> x, std::span<const int64_t> repeats) {
-  const Dims strides = strides_of(x);
-  Dims out, from;
+CopyAxes tile_axes(std::span<const int64_t> x, std::span<const int64_t> repeats) {
+  const ScratchDims strides = scratch_strides(x);
+  ScratchDims out, from;
   for (size_t i = 0; i < x.size(); ++i) {
     out.insert(out.end(), {repeats[i], x[i]});
     from.insert(from.end(), {0, strides[i]});
@@ -73,12 +73,12 @@ Status infer_tile(InferContext& c) {
 
 Status run_tile(RunContext& c) {
   const TensorView x = c.input(0);
-  const std::vector<int64_t> repeats = to_ints(c.input(1));
+  const ScratchDims repeats = scratch_ints(c.input(1));
   if (repeats.size() != x.dims.size())
     return invalid_argument("repeats needs one entry per axis")
         .expected(std::to_string(x.rank()))
         .found(std::to_string(repeats.size()));
-  Dims dims;
+  ScratchDims dims;
   for (size_t i = 0; i < repeats.size(); ++i) {
     int64_t extent;
     if (repeats[i] < 0 || __builtin_mul_overflow(repeats[i], x.dims[i], &extent))

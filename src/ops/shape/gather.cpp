@@ -47,11 +47,11 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const int64_t normalized, normalize_axis(c.get_int("axis"), x.rank()));
   const auto axis = static_cast<size_t>(normalized);
   const int64_t extent = x.dims[axis];
-  std::vector<int64_t> picks = to_ints(indices);
+  ScratchDims picks = scratch_ints(indices);
   for (int64_t& pick : picks) {
     ORKNN_TRY_ASSIGN(pick, checked_index(pick, extent));
   }
-  const Dims dims = gathered(Dims(x.dims.begin(), x.dims.end()), Dims(indices.dims.begin(), indices.dims.end()), axis);
+  const ScratchDims dims = gathered(scratch_dims(x.dims), scratch_dims(indices.dims), axis);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
   const auto bytes = static_cast<int64_t>(dtype_bytes(x.dtype));
   const int64_t outer = extent_product(x.dims, 0, axis), run = extent_product(x.dims, axis + 1, x.dims.size()) * bytes;

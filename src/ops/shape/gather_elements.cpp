@@ -30,12 +30,12 @@ Status run(RunContext& c) {
       return shape_mismatch("indices reach beyond the data outside of the axis")
           .expected(to_string(x.dims))
           .found(to_string(indices.dims));
-  std::vector<int64_t> picks = to_ints(indices);
+  ScratchDims picks = scratch_ints(indices);
   for (int64_t& pick : picks) {
     ORKNN_TRY_ASSIGN(pick, checked_index(pick, x.dims[axis]));
   }
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, indices.dims));
-  const Dims strides = strides_of(x.dims);
+  const ScratchDims strides = scratch_strides(x.dims);
   visit_element_bytes(x.dtype, [&]<class T>(TypeTag<T>) {
     const T* from = x.as<T>();
     T* to = y.as<T>();

@@ -48,16 +48,17 @@ Status run(RunContext& c) {
   for (size_t i = 0; i < static_cast<size_t>(batch); ++i)
     if (x.dims[i] != indices.dims[i])
       return shape_mismatch("data and indices differ in a batch axis").expected(to_string(x.dims)).found(to_string(indices.dims));
-  Dims dims(indices.dims.begin(), indices.dims.end() - 1);
+  ScratchDims dims(indices.dims.begin(), indices.dims.end() - 1);
   dims.insert(dims.end(), x.dims.begin() + batch + tuple, x.dims.end());
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
-  const Dims strides = strides_of(x.dims);
+  const ScratchDims strides = scratch_strides(x.dims);
   const auto first = static_cast<size_t>(batch), width = static_cast<size_t>(tuple);
   const int64_t batches = extent_product(x.dims, 0, first);
   const int64_t per_batch = extent_product(indices.dims, first, indices.dims.size() - 1);
   const int64_t batch_stride = first == 0 ? 0 : strides[first - 1];
-  const std::vector<int64_t> picks = to_ints(indices);
-  std::vector<int64_t> offsets;
+  const ScratchDims picks = scratch_ints(indices);
+  ScratchDims offsets;
+  offsets.reserve(static_cast<size_t>(batches * per_batch));
   for (int64_t n = 0; n < batches * per_batch; ++n) {
     int64_t at = n / per_batch * batch_stride;
     for (size_t k = 0; k < width; ++k) {

@@ -20,16 +20,17 @@ Result<Mode> mode_of(const NodeReader& c) {
   return unsupported("unknown padding mode").expected("constant, reflect, edge or wrap").found(mode);
 }
 
+using GivenAxes = std::optional<std::span<const int64_t>>;
+
 // What is added before and after each axis, for axes without an entry nothing.
 template <class Number>
-Result<std::vector<std::pair<Number, Number>>> pads_per_axis(size_t rank, const std::vector<Number>& pads,
-                                                             const std::vector<int64_t>* axes) {
+Result<Scratch<std::pair<Number, Number>>> pads_per_axis(size_t rank, std::span<const Number> pads, GivenAxes axes) {
   const size_t count = axes ? axes->size() : rank;
   if (pads.size() != 2 * count)
     return invalid_model("pads needs two entries per axis")
         .expected(std::to_string(2 * count))
         .found(std::to_string(pads.size()));
-  std::vector<std::pair<Number, Number>> out(rank, {Number(0), Number(0)});
+  Scratch<std::pair<Number, Number>> out(rank, {Number(0), Number(0)});
   if (axes) ORKNN_TRY(distinct_axes(*axes, static_cast<int64_t>(rank)).status());
   for (size_t i = 0; i < count; ++i) {
     const auto axis = axes ? static_cast<size_t>(*normalize_axis((*axes)[i], static_cast<int64_t>(rank))) : i;
@@ -55,7 +56,7 @@ Status infer(InferContext& c) {
   const auto axes = c.ints(3);
   Shape out(x->size());
   if (pads && (axes || !c.has_input(3))) {
-    ORKNN_TRY_ASSIGN(const auto added, pads_per_axis(x->size(), *pads, axes ? &*axes : nullptr));
+    ORKNN_TRY_ASSIGN(const auto added, pads_per_axis<Dim>(x->size(), *pads, axes ? GivenAxes(*axes) : std::nullopt));
     for (size_t i = 0; i < x->size(); ++i) {
       out[i] = (*x)[i] + (added[i].first + added[i].second);
       if (out[i].is_known() && out[i].value() < 0)
@@ -84,12 +85,14 @@ struct Kept {
 Status run(RunContext& c) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const Mode mode, mode_of(c));
-  std::vector<int64_t> axes;
-  if (c.has_input(3)) axes = to_ints(c.input(3));
-  ORKNN_TRY_ASSIGN(const auto pads, pads_per_axis(x.dims.size(), to_ints(c.input(1)), c.has_input(3) ? &axes : nullptr));
+  ScratchDims axes;
+  if (c.has_input(3)) axes = scratch_ints(c.input(3));
+  const ScratchDims given = scratch_ints(c.input(1));
+  ORKNN_TRY_ASSIGN(const auto pads,
+                   pads_per_axis<int64_t>(x.dims.size(), given, c.has_input(3) ? GivenAxes(axes) : std::nullopt));
   const size_t rank = x.dims.size();
-  Dims dims(rank);
-  std::vector<Kept> kept(rank);
+  ScratchDims dims(rank);
+  Scratch<Kept> kept(rank);
   bool nothing_kept = false;
   for (size_t i = 0; i < rank; ++i) {
     const auto [before, after] = pads[i];
@@ -104,7 +107,7 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
   if (y.count() == 0) return {};
   const size_t bytes = dtype_bytes(x.dtype);
-  const Dims from_strides = strides_of(x.dims), to_strides = strides_of(dims);
+  const ScratchDims from_strides = scratch_strides(x.dims), to_strides = scratch_strides(dims);
 
   if (mode == Mode::Constant) {
     const uint64_t zero = 0;
@@ -112,7 +115,7 @@ Status run(RunContext& c) {
     if (c.has_input(2) && c.input(2).count() > 0) value = c.input(2).data;
     if (rank > 0) fill_elements(y.data, y.count(), value, bytes);
     int64_t from = 0, to = 0;
-    std::vector<CopyAxis> copy;
+    CopyAxes copy;
     for (size_t i = 0; i < rank; ++i) {
       copy.push_back({kept[i].count, from_strides[i], to_strides[i]});
       from += kept[i].first * from_strides[i];
@@ -128,7 +131,7 @@ Status run(RunContext& c) {
     return {};
   }
   // Source position for each output position, per axis.
-  std::vector<std::vector<int64_t>> source(rank);
+  Scratch<ScratchDims> source(rank);
   for (size_t i = 0; i < rank; ++i)
     for (int64_t at = 0; at < dims[i]; ++at)
       source[i].push_back(kept[i].first + source_of(mode, at - kept[i].target, kept[i].count));

@@ -95,9 +95,31 @@ Status infer_reshape(InferContext& c) {
   return {};
 }
 
+// The new shape as the rule makes it, where it is an ordinary one.
+std::optional<ScratchDims> ordinary_shape(std::span<const int64_t> x, ScratchDims target, bool allow_zero) {
+  int64_t* open = nullptr;
+  for (size_t i = 0; i < target.size(); ++i) {
+    if (target[i] == 0 && !allow_zero && i < x.size()) target[i] = x[i];
+    if (target[i] == -1 && !open)
+      open = &target[i];
+    else if (target[i] < 1)
+      return std::nullopt;
+  }
+  const int64_t count = element_count(x);
+  if (open) {
+    *open = 1;
+    *open = count / element_count(target);
+  }
+  if (element_count(target) != count) return std::nullopt;
+  return target;
+}
+
 Status run_reshape(RunContext& c) {
+  const bool allow_zero = c.get_int("allowzero") != 0;
+  if (const std::optional<ScratchDims> dims = ordinary_shape(c.input(0).dims, scratch_ints(c.input(1)), allow_zero))
+    return copy_reshaped(c, *dims);
   const Shape x = to_shape(c.input(0).dims);
-  ORKNN_TRY_ASSIGN(const Shape out, new_shape(&x, to_shape(to_ints(c.input(1))), c.get_int("allowzero") != 0));
+  ORKNN_TRY_ASSIGN(const Shape out, new_shape(&x, to_shape(to_ints(c.input(1))), allow_zero));
   const std::optional<Dims> dims = to_dims(out);
   if (!dims) return shape_mismatch("the new shape is too large");
   return copy_reshaped(c, *dims);

@@ -31,7 +31,7 @@ Status run(RunContext& c) {
   ORKNN_TRY(check_axes(c, x.dims.size()));
   const auto batch_axis = static_cast<size_t>(c.get_int("batch_axis")), time_axis = static_cast<size_t>(c.get_int("time_axis"));
   const int64_t batches = x.dims[batch_axis], times = x.dims[time_axis];
-  const std::vector<int64_t> lengths = to_ints(c.input(1));
+  const ScratchDims lengths = scratch_ints(c.input(1));
   if (static_cast<int64_t>(lengths.size()) != batches)
     return shape_mismatch("one length per batch entry is needed")
         .expected(std::to_string(batches))
@@ -42,7 +42,7 @@ Status run(RunContext& c) {
           .expected("0 to " + std::to_string(times))
           .found(std::to_string(length));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
-  const Dims strides = strides_of(x.dims);
+  const ScratchDims strides = scratch_strides(x.dims);
   const size_t bytes = dtype_bytes(x.dtype);
   const int64_t inner = extent_product(x.dims, 2, x.dims.size()), step = strides[time_axis];
   for (int64_t b = 0; b < batches; ++b) {

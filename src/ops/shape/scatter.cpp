@@ -86,13 +86,13 @@ Status run_elements(RunContext& c) {
       return shape_mismatch("indices reach beyond the data outside of the axis")
           .expected(to_string(x.dims))
           .found(to_string(indices.dims));
-  std::vector<int64_t> places = to_ints(indices);
+  ScratchDims places = scratch_ints(indices);
   for (int64_t& place : places) {
     ORKNN_TRY_ASSIGN(place, checked_index(place, x.dims[axis]));
   }
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
   std::memcpy(y.data, x.data, x.bytes());
-  const Dims strides = strides_of(x.dims);
+  const ScratchDims strides = scratch_strides(x.dims);
   visit_dtype(x.dtype, [&]<class T>(TypeTag<T>) {
     for (size_t n = 0; n < places.size(); ++n) {
       int64_t rest = static_cast<int64_t>(n), at = places[n] * strides[axis];
@@ -140,14 +140,13 @@ Status infer_nd(InferContext& c) {
 Status run_nd(RunContext& c) {
   const TensorView x = c.input(0), indices = c.input(1), updates = c.input(2);
   ORKNN_TRY_ASSIGN(const Reduction reduction, reduction_of(c));
-  const Dims data_dims(x.dims.begin(), x.dims.end());
   const auto width = static_cast<size_t>(indices.dims.back());
-  ORKNN_TRY(check_tuples(data_dims, Dims(indices.dims.begin(), indices.dims.end()),
-                         Dims(updates.dims.begin(), updates.dims.end()), indices.dims.back()));
-  const Dims strides = strides_of(x.dims);
+  ORKNN_TRY(check_tuples(scratch_dims(x.dims), scratch_dims(indices.dims), scratch_dims(updates.dims), indices.dims.back()));
+  const ScratchDims strides = scratch_strides(x.dims);
   const int64_t tuples = extent_product(indices.dims, 0, indices.dims.size() - 1);
-  const std::vector<int64_t> places = to_ints(indices);
-  std::vector<int64_t> offsets;
+  const ScratchDims places = scratch_ints(indices);
+  ScratchDims offsets;
+  offsets.reserve(static_cast<size_t>(tuples));
   for (int64_t n = 0; n < tuples; ++n) {
     int64_t at = 0;
     for (size_t k = 0; k < width; ++k) {

@@ -30,7 +30,7 @@ Status infer_shape(InferContext& c) {
 Status run_shape(RunContext& c) {
   const TensorView x = c.input(0);
   const auto [first, last] = range_of(c, x.rank());
-  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Int64, Dims{last - first}));
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Int64, ScratchDims{last - first}));
   std::copy(x.dims.begin() + first, x.dims.begin() + last, y.as<int64_t>());
   return {};
 }

@@ -26,7 +26,10 @@ Status infer(InferContext& c) {
   const std::optional<std::vector<Dim>> starts = c.content(1), ends = c.content(2);
   std::optional<std::vector<Dim>> steps = c.content(4);
   std::optional<std::vector<int64_t>> axes = c.ints(3);
-  if (starts && !c.has_input(3)) axes = first_axes(starts->size());
+  if (starts && !c.has_input(3)) {
+    const ScratchDims all = first_axes(starts->size());
+    axes.emplace(all.begin(), all.end());
+  }
   if (starts && !c.has_input(4)) steps = std::vector<Dim>(starts->size(), Dim(1));
   if (!starts || !ends || !steps || !axes) {
     c.set_output(0, c.dtype(0), Shape(x->size()));
@@ -56,9 +59,9 @@ Status infer(InferContext& c) {
 
 Status run(RunContext& c) {
   const TensorView x = c.input(0);
-  const std::vector<int64_t> starts = to_ints(c.input(1)), ends = to_ints(c.input(2));
-  const std::vector<int64_t> axes = c.has_input(3) ? to_ints(c.input(3)) : first_axes(starts.size());
-  const std::vector<int64_t> steps = c.has_input(4) ? to_ints(c.input(4)) : std::vector<int64_t>(starts.size(), 1);
+  const ScratchDims starts = scratch_ints(c.input(1)), ends = scratch_ints(c.input(2));
+  const ScratchDims axes = c.has_input(3) ? scratch_ints(c.input(3)) : first_axes(starts.size());
+  const ScratchDims steps = c.has_input(4) ? scratch_ints(c.input(4)) : ScratchDims(starts.size(), 1);
   ORKNN_TRY_ASSIGN(SlicePlan plan, plan_slice(x.dims, starts, ends, axes, steps));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, plan.dims));
   const size_t bytes = dtype_bytes(x.dtype);

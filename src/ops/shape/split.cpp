@@ -17,15 +17,16 @@ Status check_count(const NodeReader& c, size_t outputs, bool has_sizes) {
   return {};
 }
 
-std::vector<int64_t> even_sizes(int64_t extent, size_t parts) {
+ScratchDims even_sizes(int64_t extent, size_t parts) {
   const auto count = static_cast<int64_t>(parts);
   const int64_t part = extent / count + (extent % count != 0);
-  std::vector<int64_t> sizes;
+  ScratchDims sizes;
+  sizes.reserve(parts);
   for (int64_t at = 0; sizes.size() < parts; at += sizes.back()) sizes.push_back(std::min(part, extent - at));
   return sizes;
 }
 
-Status check_sizes(const std::vector<int64_t>& sizes, size_t outputs, int64_t extent) {
+Status check_sizes(std::span<const int64_t> sizes, size_t outputs, int64_t extent) {
   if (sizes.size() != outputs)
     return invalid_model("one part size per output is needed")
         .expected(std::to_string(outputs))
@@ -86,7 +87,7 @@ Status run(RunContext& c) {
   const size_t parts = c.output_count();
   ORKNN_TRY_ASSIGN(const int64_t normalized, normalize_axis(c.get_int("axis"), x.rank()));
   const auto axis = static_cast<size_t>(normalized);
-  const std::vector<int64_t> sizes = c.has_input(1) ? to_ints(c.input(1)) : even_sizes(x.dims[axis], parts);
+  const ScratchDims sizes = c.has_input(1) ? scratch_ints(c.input(1)) : even_sizes(x.dims[axis], parts);
   ORKNN_TRY(check_sizes(sizes, parts, x.dims[axis]));
   const size_t bytes = dtype_bytes(x.dtype);
   const int64_t outer = extent_product(x.dims, 0, axis), inner = extent_product(x.dims, axis + 1, x.dims.size());
@@ -94,7 +95,7 @@ Status run(RunContext& c) {
   for (size_t i = 0; i < parts; ++i) {
     const int64_t run = sizes[i] * inner;
     if (c.has_output(i)) {
-      Dims dims(x.dims.begin(), x.dims.end());
+      ScratchDims dims = scratch_dims(x.dims);
       dims[axis] = sizes[i];
       ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(i, x.dtype, dims));
       copy_strided({{outer, x.dims[axis] * inner, run}, {run, 1, 1}}, offset_by(x.data, at, bytes), y.data, bytes, c.pool);

@@ -8,31 +8,39 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
-// `axes` is null when the node gives none: then every axis of extent 1 goes, which needs a static shape.
-Result<Shape> squeezed(const Shape& x, const std::vector<int64_t>* axes) {
-  std::vector<int64_t> drop;
+using GivenAxes = std::optional<std::span<const int64_t>>;
+
+// `axes` is nothing when the node gives none: then every axis of extent 1 goes, which needs a static shape.
+template <class Extents>
+Result<Extents> squeezed(const Extents& x, GivenAxes axes) {
+  ScratchDims drop;
   if (axes) {
     ORKNN_TRY_ASSIGN(drop, distinct_axes(*axes, static_cast<int64_t>(x.size())));
   } else {
     for (size_t i = 0; i < x.size(); ++i)
       if (x[i] == Dim(1)) drop.push_back(static_cast<int64_t>(i));
   }
-  Shape out;
+  Extents out;
   for (size_t i = 0; i < x.size(); ++i) {
     if (!std::binary_search(drop.begin(), drop.end(), static_cast<int64_t>(i)))
       out.push_back(x[i]);
-    else if (x[i].is_known() && x[i].value() != 1)
+    else if (const Dim extent = x[i]; extent.is_known() && extent.value() != 1)
       return shape_mismatch("only axes of extent 1 can be removed").found("axis " + std::to_string(i) + " of " + to_string(x));
   }
   return out;
 }
 
-Result<Shape> unsqueezed(const Shape& x, const std::vector<int64_t>& axes) {
+template <class Extents>
+Result<Extents> unsqueezed(const Extents& x, std::span<const int64_t> axes) {
   const auto rank = static_cast<int64_t>(x.size() + axes.size());
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> insert, distinct_axes(axes, rank));
-  Shape out;
+  ORKNN_TRY_ASSIGN(const ScratchDims insert, distinct_axes(axes, rank));
+  Extents out;
   size_t from = 0;
-  for (int64_t i = 0; i < rank; ++i) out.push_back(std::binary_search(insert.begin(), insert.end(), i) ? Dim(1) : x[from++]);
+  for (int64_t i = 0; i < rank; ++i)
+    if (std::binary_search(insert.begin(), insert.end(), i))
+      out.emplace_back(1);
+    else
+      out.push_back(x[from++]);
   return out;
 }
 
@@ -44,17 +52,18 @@ Status infer_squeeze(InferContext& c) {
     c.set_output(0, c.dtype(0), std::nullopt);
     return {};
   }
-  ORKNN_TRY_ASSIGN(Shape out, squeezed(*x, axes ? &*axes : nullptr));
+  ORKNN_TRY_ASSIGN(Shape out, squeezed(*x, axes ? GivenAxes(*axes) : std::nullopt));
   c.set_output(0, c.dtype(0), std::move(out));
   if (auto content = small_content(c, 0)) c.set_content(0, std::move(*content));
   return {};
 }
 
 Status run_squeeze(RunContext& c) {
-  std::vector<int64_t> axes;
-  if (c.has_input(1)) axes = to_ints(c.input(1));
-  ORKNN_TRY_ASSIGN(const Shape out, squeezed(to_shape(c.input(0).dims), c.has_input(1) ? &axes : nullptr));
-  return copy_reshaped(c, *to_dims(out));
+  ScratchDims axes;
+  if (c.has_input(1)) axes = scratch_ints(c.input(1));
+  ORKNN_TRY_ASSIGN(const ScratchDims out,
+                   squeezed(scratch_dims(c.input(0).dims), c.has_input(1) ? GivenAxes(axes) : std::nullopt));
+  return copy_reshaped(c, out);
 }
 
 Status infer_unsqueeze(InferContext& c) {
@@ -72,8 +81,8 @@ Status infer_unsqueeze(InferContext& c) {
 }
 
 Status run_unsqueeze(RunContext& c) {
-  ORKNN_TRY_ASSIGN(const Shape out, unsqueezed(to_shape(c.input(0).dims), to_ints(c.input(1))));
-  return copy_reshaped(c, *to_dims(out));
+  ORKNN_TRY_ASSIGN(const ScratchDims out, unsqueezed(scratch_dims(c.input(0).dims), scratch_ints(c.input(1))));
+  return copy_reshaped(c, out);
 }
 }  // namespace
 

@@ -32,14 +32,14 @@ Status run(RunContext& c) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const int64_t normalized, normalize_axis(c.get_int("axis"), x.rank()));
   const auto axis = static_cast<size_t>(normalized);
-  const std::vector<int64_t> wanted = to_ints(c.input(1));
+  const ScratchDims wanted = scratch_ints(c.input(1));
   const int64_t extent = x.dims[axis];
   if (wanted.size() != 1 || wanted[0] < 0 || wanted[0] > extent)
     return invalid_argument("K is out of range")
         .expected("0 to " + std::to_string(extent))
         .found(wanted.empty() ? "nothing" : std::to_string(wanted[0]));
   const int64_t k = wanted[0];
-  Dims dims(x.dims.begin(), x.dims.end());
+  ScratchDims dims = scratch_dims(x.dims);
   dims[axis] = k;
   MutableTensorView values, indices;
   if (c.has_output(0)) {
@@ -54,7 +54,7 @@ Status run(RunContext& c) {
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) {
       c.pool.parallel_for(outer * inner, std::max<int64_t>(1, (1 << 12) / std::max<int64_t>(extent, 1)),
                           [&](int64_t begin, int64_t end) {
-                            std::vector<int64_t> order(static_cast<size_t>(extent));
+                            ScratchDims order(static_cast<size_t>(extent));
                             for (int64_t n = begin; n < end; ++n) {
                               const T* from = x.as<T>() + n / inner * extent * inner + n % inner;
                               const auto before = [&](int64_t a, int64_t b) {

@@ -23,8 +23,8 @@ Status infer(InferContext& c) {
 Status run(RunContext& c) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const auto perm, permutation_of(c, x.rank()));
-  std::vector<CopyAxis> axes = permuted_axes(x.dims, perm);
-  Dims dims;
+  CopyAxes axes = permuted_axes(x.dims, perm);
+  ScratchDims dims;
   for (const CopyAxis& a : axes) dims.push_back(a.extent);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
   copy_strided(std::move(axes), x.data, y.data, dtype_bytes(x.dtype), c.pool);

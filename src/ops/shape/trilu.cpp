@@ -21,7 +21,7 @@ Status run(RunContext& c) {
   const TensorView x = c.input(0);
   int64_t diagonal = 0;
   if (c.has_input(1)) {
-    const std::vector<int64_t> k = to_ints(c.input(1));
+    const ScratchDims k = scratch_ints(c.input(1));
     if (k.size() != 1) return invalid_argument("the diagonal must be one number").found(std::to_string(k.size()) + " numbers");
     diagonal = k[0];
   }

@@ -101,67 +101,65 @@ void fold_content(InferContext& c, const std::function<Dim(std::span<const Dim>)
 
 Result<Broadcast> Broadcast::plan(std::initializer_list<std::span<const int64_t>> inputs) {
   Broadcast b;
+  b.inputs_ = inputs.size();
   for (std::span<const int64_t> dims : inputs) {
-    ORKNN_TRY_ASSIGN(b.dims_, broadcast(b.dims_, dims));
+    ORKNN_TRY_ASSIGN(b.dims_, scratch_broadcast(b.dims_, dims));
   }
   const size_t rank = b.dims_.size();
-  std::vector<Dims> full;  // strides on every axis of the result, 0 where the input is repeated
+  ScratchDims full(rank * b.inputs_, 0);  // strides on every axis of the result, 0 where the input is repeated
+  size_t input = 0;
   for (std::span<const int64_t> dims : inputs) {
-    Dims& strides = full.emplace_back(rank, 0);
     int64_t step = 1;
     for (size_t i = dims.size(); i-- > 0;) {
-      const size_t axis = i + rank - dims.size();
-      if (dims[i] != 1) strides[axis] = step;
+      if (dims[i] != 1) full[(i + rank - dims.size()) * b.inputs_ + input] = step;
       step *= dims[i];
     }
+    ++input;
   }
   // Axes of extent 1 vanish; neighbours that every input passes through alike become one.
-  b.strides_.resize(inputs.size());
   for (size_t axis = 0; axis < rank; ++axis) {
     const int64_t extent = b.dims_[axis];
     if (extent == 1) continue;
+    const int64_t* strides = full.data() + axis * b.inputs_;
     bool merge = !b.loop_.empty();
-    for (size_t k = 0; merge && k < full.size(); ++k) merge = b.strides_[k].back() == full[k][axis] * extent;
-    if (merge)
+    for (size_t k = 0; merge && k < b.inputs_; ++k) merge = b.step(k) == strides[k] * extent;
+    if (merge) {
       b.loop_.back() *= extent;
-    else
+    } else {
       b.loop_.push_back(extent);
-    for (size_t k = 0; k < full.size(); ++k) {
-      if (merge)
-        b.strides_[k].back() = full[k][axis];
-      else
-        b.strides_[k].push_back(full[k][axis]);
+      b.strides_.resize(b.loop_.size() * b.inputs_);
     }
+    for (size_t k = 0; k < b.inputs_; ++k) b.stride(b.loop_.size() - 1, k) = strides[k];
   }
   if (b.loop_.empty()) {
     b.loop_ = {1};
-    for (Dims& s : b.strides_) s = {1};
+    b.strides_.resize(b.inputs_, 1);
   }
   return b;
 }
 
-void Broadcast::for_rows(ThreadPool& pool, const std::function<void(int64_t, const int64_t*, int64_t)>& row) const {
+void Broadcast::for_rows(ThreadPool& pool, const Row& row) const {
   const int64_t count = element_count(dims_), length = loop_.back();
   if (count == 0) return;
-  const size_t inputs = strides_.size(), outer = loop_.size() - 1;
+  const size_t outer = loop_.size() - 1;
   pool.parallel_for(count, kElementGrain, [&](int64_t begin, int64_t end) {
-    Dims index(outer), start(inputs, 0), place(inputs);
+    ScratchDims index(outer), start(inputs_, 0), place(inputs_);
     int64_t rest = begin / length, column = begin % length;
     for (size_t axis = outer; axis-- > 0;) {
       index[axis] = rest % loop_[axis];
       rest /= loop_[axis];
-      for (size_t k = 0; k < inputs; ++k) start[k] += index[axis] * strides_[k][axis];
+      for (size_t k = 0; k < inputs_; ++k) start[k] += index[axis] * stride(axis, k);
     }
     for (int64_t at = begin; at < end;) {
       const int64_t n = std::min(length - column, end - at);
-      for (size_t k = 0; k < inputs; ++k) place[k] = start[k] + column * strides_[k][outer];
+      for (size_t k = 0; k < inputs_; ++k) place[k] = start[k] + column * stride(outer, k);
       row(at, place.data(), n);
       at += n;
       column = 0;
       for (size_t axis = outer; axis-- > 0;) {
-        for (size_t k = 0; k < inputs; ++k) start[k] += strides_[k][axis];
+        for (size_t k = 0; k < inputs_; ++k) start[k] += stride(axis, k);
         if (++index[axis] < loop_[axis]) break;
-        for (size_t k = 0; k < inputs; ++k) start[k] -= loop_[axis] * strides_[k][axis];
+        for (size_t k = 0; k < inputs_; ++k) start[k] -= loop_[axis] * stride(axis, k);
         index[axis] = 0;
       }
     }

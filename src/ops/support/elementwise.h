@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ir/op_def.h"
+#include "ops/support/scratch_dims.h"
 
 namespace orknn::ops {
 
@@ -118,16 +119,26 @@ ir::OpDef float_function(ir::OpDef def, F) {
 class Broadcast {
  public:
   static Result<Broadcast> plan(std::initializer_list<std::span<const int64_t>> inputs);
-  const ir::Dims& dims() const { return dims_; }
+  std::span<const int64_t> dims() const { return dims_; }
   // 0 or 1: how input i moves inside a row.
-  int64_t step(size_t i) const { return strides_[i].back(); }
+  int64_t step(size_t i) const { return stride(loop_.size() - 1, i); }
   // Calls row(out, in, n): n elements from out on; in[i] is where input i starts. Rows may run in parallel.
-  void for_rows(ThreadPool& pool, const std::function<void(int64_t out, const int64_t* in, int64_t n)>& row) const;
+  using Row = std::function<void(int64_t out, const int64_t* in, int64_t n)>;
+  void for_rows(ThreadPool& pool, const Row& row) const;
+  // Any function object, which is only referred to: a call allocates nothing.
+  template <class Function>
+  void for_rows(ThreadPool& pool, Function&& row) const {
+    const Row reference(std::ref(row));
+    for_rows(pool, reference);
+  }
 
  private:
-  ir::Dims dims_;
-  ir::Dims loop_;                  // merged axes, the last one is the row; never empty
-  std::vector<ir::Dims> strides_;  // per input, per merged axis
+  int64_t stride(size_t axis, size_t input) const { return strides_[axis * inputs_ + input]; }
+  int64_t& stride(size_t axis, size_t input) { return strides_[axis * inputs_ + input]; }
+  size_t inputs_ = 0;
+  ScratchDims dims_;
+  ScratchDims loop_;     // merged axes, the last one is the row; never empty
+  ScratchDims strides_;  // per merged axis, per input
 };
 
 // y = f(a, b) over a broadcast plan of two inputs.

@@ -1,7 +1,6 @@
 #include "ops/support/movement.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -19,9 +18,7 @@ constexpr int64_t kMaxContent = 64;
 // Walks the outer axes of a copy in row-major order.
 class Walker {
  public:
-  Walker(std::span<const CopyAxis> axes, int64_t start) : axes_(axes) {
-    if (axes.size() > few_.size()) many_.resize(axes.size());
-    at_ = many_.empty() ? few_.data() : many_.data();
+  Walker(std::span<const CopyAxis> axes, int64_t start) : axes_(axes), at_(axes.size()) {
     for (size_t i = axes.size(); i-- > 0;) {
       at_[i] = start % axes[i].extent;
       start /= axes[i].extent;
@@ -45,13 +42,11 @@ class Walker {
 
  private:
   std::span<const CopyAxis> axes_;
-  std::array<int64_t, 8> few_{};
-  std::vector<int64_t> many_;  // where there are more axes
-  int64_t* at_;
+  ScratchDims at_;
 };
 
-void join_axes(std::vector<CopyAxis>& axes) {
-  std::vector<CopyAxis> joined;
+void join_axes(CopyAxes& axes) {
+  CopyAxes joined;
   for (const CopyAxis& a : axes) {
     if (a.extent == 1) continue;
     if (!joined.empty() && joined.back().from_stride == a.from_stride * a.extent &&
@@ -149,7 +144,7 @@ int64_t product(std::span<const CopyAxis> axes) {
 enum class StridedCopy::Way : uint8_t { Nothing, OneElement, OneRun, Runs, Elements, Tiles };
 
 // `outer_` are the axes around the inner loop. Of tiles, the last two are blocks of the inner axis and tiles of `across_`.
-StridedCopy::StridedCopy(std::vector<CopyAxis> axes, size_t element_bytes) : bytes_(static_cast<int64_t>(element_bytes)) {
+StridedCopy::StridedCopy(CopyAxes axes, size_t element_bytes) : bytes_(static_cast<int64_t>(element_bytes)) {
   for (const CopyAxis& a : axes)
     if (a.extent <= 0) {
       way_ = Way::Nothing;
@@ -272,13 +267,13 @@ void StridedCopy::run(const void* from, void* to, ThreadPool& pool) const {
   }
 }
 
-void copy_strided(std::vector<CopyAxis> axes, const void* from, void* to, size_t element_bytes, ThreadPool& pool) {
+void copy_strided(CopyAxes axes, const void* from, void* to, size_t element_bytes, ThreadPool& pool) {
   StridedCopy(std::move(axes), element_bytes).run(from, to, pool);
 }
 
-std::vector<CopyAxis> into_dense(std::span<const int64_t> dims, std::span<const int64_t> from_strides) {
-  const Dims to_strides = strides_of(dims);
-  std::vector<CopyAxis> axes(dims.size());
+CopyAxes into_dense(std::span<const int64_t> dims, std::span<const int64_t> from_strides) {
+  const ScratchDims to_strides = scratch_strides(dims);
+  CopyAxes axes(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) axes[i] = {dims[i], from_strides[i], to_strides[i]};
   return axes;
 }
@@ -309,8 +304,8 @@ Status copy_reshaped(RunContext& c, std::span<const int64_t> dims) {
 Status copy_permuted(RunContext& c, std::span<const int64_t> split, std::span<const size_t> perm, std::span<const int64_t> out) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, out));
-  const Dims strides = strides_of(split);
-  Dims dims, from;
+  const ScratchDims strides = scratch_strides(split);
+  ScratchDims dims, from;
   for (const size_t axis : perm) {
     dims.push_back(split[axis]);
     from.push_back(strides[axis]);
@@ -349,8 +344,8 @@ Status require_integer(const InferContext& c, size_t i, std::string_view what) {
   return invalid_model(std::string(what) + " must be integers").found(std::string(dtype_name(c.dtype(i))));
 }
 
-Result<std::vector<int64_t>> distinct_axes(std::span<const int64_t> axes, int64_t rank) {
-  std::vector<int64_t> out;
+Result<ScratchDims> distinct_axes(std::span<const int64_t> axes, int64_t rank) {
+  ScratchDims out;
   for (int64_t axis : axes) {
     ORKNN_TRY_ASSIGN(const int64_t normalized, normalize_axis(axis, rank));
     out.push_back(normalized);

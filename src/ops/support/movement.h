@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/op_def.h"
+#include "ops/support/scratch_dims.h"
 
 namespace orknn::ops {
 
@@ -14,13 +15,14 @@ namespace orknn::ops {
 struct CopyAxis {
   int64_t extent = 1, from_stride = 0, to_stride = 0;
 };
+using CopyAxes = Scratch<CopyAxis>;
 
 // Copies `axes` from one strided place to another. Adjacent axes are joined, contiguous runs move as blocks, and
 // transpositions go tile by tile. The result does not depend on the number of threads.
-void copy_strided(std::vector<CopyAxis> axes, const void* from, void* to, size_t element_bytes, ThreadPool& pool);
+void copy_strided(CopyAxes axes, const void* from, void* to, size_t element_bytes, ThreadPool& pool);
 
 // The axes of a copy into a dense tensor of `dims`.
-std::vector<CopyAxis> into_dense(std::span<const int64_t> dims, std::span<const int64_t> from_strides);
+CopyAxes into_dense(std::span<const int64_t> dims, std::span<const int64_t> from_strides);
 
 // Writes `count` copies of one element.
 void fill_elements(void* to, int64_t count, const void* element, size_t element_bytes);
@@ -48,7 +50,7 @@ std::vector<ir::Dim> copy_content(const std::vector<ir::Dim>& content, std::span
 // Checks that an input (if present) holds integers; `what` names it in the error.
 Status require_integer(const ir::InferContext& c, size_t i, std::string_view what);
 // Sorted, normalized and distinct axes.
-Result<std::vector<int64_t>> distinct_axes(std::span<const int64_t> axes, int64_t rank);
+Result<ScratchDims> distinct_axes(std::span<const int64_t> axes, int64_t rank);
 // Index in [-extent, extent) to [0, extent); an error otherwise.
 Result<int64_t> checked_index(int64_t index, int64_t extent);
 // Tells a caller's index problem in one place, so that inner loops stay small.

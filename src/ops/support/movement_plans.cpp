@@ -29,12 +29,12 @@ Status check_slice_lengths(size_t starts, size_t ends, size_t axes, size_t steps
   return invalid_model("starts, ends, axes and steps must have the same length");
 }
 
-Result<SlicePlan> plan_slice(std::span<const int64_t> x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
-                             const std::vector<int64_t>& axes, const std::vector<int64_t>& steps) {
+Result<SlicePlan> plan_slice(std::span<const int64_t> x, std::span<const int64_t> starts, std::span<const int64_t> ends,
+                             std::span<const int64_t> axes, std::span<const int64_t> steps) {
   ORKNN_TRY(check_slice_lengths(starts.size(), ends.size(), axes.size(), steps.size()));
   ORKNN_TRY(distinct_axes(axes, static_cast<int64_t>(x.size())).status());
-  SlicePlan plan{.dims = Dims(x.begin(), x.end())};
-  Dims strides = strides_of(x);
+  SlicePlan plan{.dims = scratch_dims(x), .axes = {}};
+  ScratchDims strides = scratch_strides(x);
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<size_t>(*normalize_axis(axes[i], static_cast<int64_t>(x.size())));
     if (steps[i] == 0) return invalid_model("a step must not be 0");
@@ -47,15 +47,15 @@ Result<SlicePlan> plan_slice(std::span<const int64_t> x, const std::vector<int64
   return plan;
 }
 
-std::vector<int64_t> first_axes(size_t count) {
-  std::vector<int64_t> axes(count);
+ScratchDims first_axes(size_t count) {
+  ScratchDims axes(count);
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }
 
-std::vector<CopyAxis> permuted_axes(std::span<const int64_t> dims, std::span<const int64_t> perm) {
-  const Dims strides = strides_of(dims);
-  Dims out, from;
+CopyAxes permuted_axes(std::span<const int64_t> dims, std::span<const int64_t> perm) {
+  const ScratchDims strides = scratch_strides(dims);
+  ScratchDims out, from;
   for (const int64_t axis : perm) {
     out.push_back(dims[static_cast<size_t>(axis)]);
     from.push_back(strides[static_cast<size_t>(axis)]);
@@ -63,16 +63,16 @@ std::vector<CopyAxis> permuted_axes(std::span<const int64_t> dims, std::span<con
   return into_dense(out, from);
 }
 
-Result<std::vector<int64_t>> permutation_of(const NodeReader& node, int64_t rank) {
-  std::vector<int64_t> perm(static_cast<size_t>(rank));
+Result<ScratchDims> permutation_of(const NodeReader& node, int64_t rank) {
+  ScratchDims perm(static_cast<size_t>(rank));
   const auto* given = node.find<std::vector<int64_t>>("perm");
   if (!given) {
-    std::iota(perm.rbegin(), perm.rend(), 0);
+    std::iota(std::reverse_iterator(perm.end()), std::reverse_iterator(perm.begin()), 0);
     return perm;
   }
   if (given->size() != perm.size())
     return invalid_model("perm must name every axis once").expected(std::to_string(rank) + " axes").found(to_string(*given));
-  std::vector<bool> seen(perm.size());
+  Scratch<char> seen(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) {
     ORKNN_TRY_ASSIGN(perm[i], normalize_axis((*given)[i], rank));
     if (seen[static_cast<size_t>(perm[i])]) return invalid_model("perm must name every axis once").found(to_string(*given));
@@ -81,9 +81,9 @@ Result<std::vector<int64_t>> permutation_of(const NodeReader& node, int64_t rank
   return perm;
 }
 
-std::vector<CopyAxis> broadcast_axes(std::span<const int64_t> x, std::span<const int64_t> out) {
-  const Dims strides = strides_of(x);
-  Dims from(out.size(), 0);
+CopyAxes broadcast_axes(std::span<const int64_t> x, std::span<const int64_t> out) {
+  const ScratchDims strides = scratch_strides(x);
+  ScratchDims from(out.size(), 0);
   const size_t shift = out.size() - x.size();
   for (size_t i = 0; i < x.size(); ++i) from[shift + i] = x[i] == 1 ? 0 : strides[i];
   return into_dense(out, from);

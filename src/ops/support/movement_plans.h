@@ -16,24 +16,24 @@ SliceRange clamped_range(int64_t start, int64_t end, int64_t step, int64_t exten
 
 // What ranges of axes make of a tensor: the copy's axes, its result, and where the source starts, in elements.
 struct SlicePlan {
-  ir::Dims dims;
-  std::vector<CopyAxis> axes;
+  ScratchDims dims;
+  CopyAxes axes;
   int64_t offset = 0;
 };
-Result<SlicePlan> plan_slice(std::span<const int64_t> x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
-                             const std::vector<int64_t>& axes, const std::vector<int64_t>& steps);
+Result<SlicePlan> plan_slice(std::span<const int64_t> x, std::span<const int64_t> starts, std::span<const int64_t> ends,
+                             std::span<const int64_t> axes, std::span<const int64_t> steps);
 Status check_slice_lengths(size_t starts, size_t ends, size_t axes, size_t steps);
 // Axes that ranges apply to where the node names none.
-std::vector<int64_t> first_axes(size_t count);
+ScratchDims first_axes(size_t count);
 
 // Axis i of the result is axis perm[i] of a dense tensor of `dims`.
-std::vector<CopyAxis> permuted_axes(std::span<const int64_t> dims, std::span<const int64_t> perm);
+CopyAxes permuted_axes(std::span<const int64_t> dims, std::span<const int64_t> perm);
 
 // `perm` of a Transpose, reversed axes where it is absent; refuses what names an axis twice or not at all.
-Result<std::vector<int64_t>> permutation_of(const ir::NodeReader& node, int64_t rank);
+Result<ScratchDims> permutation_of(const ir::NodeReader& node, int64_t rank);
 
 // A dense tensor of `x` repeated along axes of extent 1 and along leading axes that it lacks.
-std::vector<CopyAxis> broadcast_axes(std::span<const int64_t> x, std::span<const int64_t> out);
+CopyAxes broadcast_axes(std::span<const int64_t> x, std::span<const int64_t> out);
 
 // Input 0 seen as `split` dims with those axes permuted.
 struct SplitPermutation {

@@ -9,7 +9,7 @@
 namespace orknn::ops {
 namespace {
 
-void check(const std::vector<CopyAxis>& axes, int64_t from_offset, size_t bytes) {
+void check(const CopyAxes& axes, int64_t from_offset, size_t bytes) {
   int64_t count = 1, low = from_offset, high = from_offset;
   for (const CopyAxis& a : axes) {
     count *= a.extent;

@@ -8,7 +8,7 @@ namespace orknn::ops {
 // What copy_strided() does.
 class StridedCopy {
  public:
-  StridedCopy(std::vector<CopyAxis> axes, size_t element_bytes);
+  StridedCopy(CopyAxes axes, size_t element_bytes);
   void run(const void* from, void* to, ThreadPool& pool) const;
 
  private:
@@ -22,7 +22,7 @@ class StridedCopy {
   Way way_{};
   int64_t bytes_;  // of an element, or of a short run that moves as one
   CopyAxis inner_, across_;
-  std::vector<CopyAxis> outer_;
+  CopyAxes outer_;
 };
 
 }  // namespace orknn::ops

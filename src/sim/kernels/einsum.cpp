@@ -55,7 +55,7 @@ struct Group {
 // How an operand or the result is seen as matrices.
 struct Matrices {
   bool copied = false;
-  std::vector<ops::CopyAxis> copy;  // towards the matrices, or from them for the result
+  ops::CopyAxes copy;  // towards the matrices, or from them for the result
   int64_t row_stride = 0, column_stride = 0;
   ir::Dims batch_strides;
   int64_t count = 0;  // elements of the copy

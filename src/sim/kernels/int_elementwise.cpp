@@ -55,7 +55,7 @@ std::unique_ptr<BinaryState> plan_binary(const KernelQuery& q) {
   const auto scale = ops::read_binary_scale(q.attributes());
   if (!a || !b || !output || !scale) return nullptr;
   auto plan = ops::Broadcast::plan({q.inputs[0].dims, q.inputs[1].dims});
-  if (!plan || plan->dims() != q.outputs[0].dims) return nullptr;
+  if (!plan || !std::ranges::equal(plan->dims(), q.outputs[0].dims)) return nullptr;
   auto s = std::make_unique<BinaryState>();
   s->plan = std::move(*plan);
   IntBinary& c = s->core;

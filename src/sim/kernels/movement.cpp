@@ -11,7 +11,7 @@ namespace {
 struct Move {
   size_t input, output;
   int64_t from, to;  // first elements
-  std::vector<ops::CopyAxis> axes;
+  ops::CopyAxes axes;
 };
 using Moves = std::vector<Move>;
 
@@ -60,7 +60,10 @@ std::optional<Moves> slice(const KernelQuery& q) {
     if (!q.inputs[i + 1].constant) return std::nullopt;
     lists[i] = ir::to_ints(q.inputs[i + 1].constant->view());
   }
-  if (q.inputs.size() < 4 || !q.inputs[3].exists()) lists[2] = ops::first_axes(lists[0].size());
+  if (q.inputs.size() < 4 || !q.inputs[3].exists()) {
+    const ops::ScratchDims all = ops::first_axes(lists[0].size());
+    lists[2].assign(all.begin(), all.end());
+  }
   if (q.inputs.size() < 5 || !q.inputs[4].exists()) lists[3].assign(lists[0].size(), 1);
   Result<ops::SlicePlan> plan = ops::plan_slice(q.inputs[0].dims, lists[0], lists[1], lists[2], lists[3]);
   if (!plan) return std::nullopt;
