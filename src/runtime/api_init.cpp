@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 #include "format/rknn_file.h"
 #include "runtime/configuration.h"
@@ -135,8 +136,9 @@ Refusal find_donor(const rknn_init_extend* extend, Donor& donor) {
   const Refusal invalid{RKNN_ERR_CTX_INVALID, "extend->ctx is not a valid context"};
   const std::shared_ptr<Context> context = find_context(extend->ctx);
   if (!context) return invalid;
-  const CallLock lock(context->mutex);
-  if (!lock || context->destroyed) return invalid;
+  std::optional<CallLock> lock;
+  if (!outer_call(*context)) lock.emplace(context->mutex);  // a callback of the donor's operators has it already
+  if ((lock && !*lock) || context->destroyed) return invalid;
   donor = {context, context->session->shared_model()};
   return {};
 }
@@ -262,5 +264,10 @@ int rknn_dup_context(rknn_context* context_in, rknn_context* context_out) {
 }
 
 int rknn_destroy(rknn_context context) {
-  return c_call("rknn_destroy", [&] { return destroy_context(context) ? RKNN_SUCC : invalid_context("rknn_destroy"); });
+  constexpr const char* kName = "rknn_destroy";
+  return c_call(kName, [&] {
+    if (const std::shared_ptr<Context> found = find_context(context))
+      if (const char* outer = outer_call(*found)) return refuse_callback(kName, outer);
+    return destroy_context(context) ? RKNN_SUCC : invalid_context(kName);
+  });
 }

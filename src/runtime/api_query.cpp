@@ -131,5 +131,6 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
 using namespace orknn::runtime;
 
 int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info, uint32_t size) {
-  return with_context("rknn_query", context, [&](Context& c) { return query(c, number(cmd), info, size); });
+  return with_context(
+      "rknn_query", context, [&](Context& c) { return query(c, number(cmd), info, size); }, Pending::Finish, FromCallback::Allow);
 }

@@ -163,6 +163,7 @@ void run_in_background(Context& c, const RunOrder& order) {
   });
 }
 
+    const WorkForContext work(c, "rknn_run");
 // A descriptor that becomes readable when the run is done: one end for the caller, one for us.
 bool make_fence(RunOrder& order, rknn_run_extend& extend) {
   const int ours = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -23,7 +23,19 @@ uint64_t free_of(const SramTable& table, const platform::Platform& chip) {
   const auto it = table.held.find(&chip);
   return total - (it == table.held.end() ? 0 : std::min(total, it->second));
 }
+
+thread_local const WorkForContext* innermost_work = nullptr;
 }  // namespace
+
+WorkForContext::WorkForContext(const Context& context, const char* function)
+    : context_(context), function_(function), outer_(std::exchange(innermost_work, this)) {}
+WorkForContext::~WorkForContext() { innermost_work = outer_; }
+
+const char* outer_call(const Context& context) {
+  for (const WorkForContext* w = innermost_work; w; w = w->outer_)
+    if (&w->context_ == &context) return w->function_;
+  return nullptr;
+}
 
 Context::~Context() {
   background.reset();

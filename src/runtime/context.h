@@ -66,10 +66,29 @@ struct Context : HandleObject {
   void forget_bindings();
 };
 
+// While it lives, the calling thread works for the context inside of `function`, whether it holds the context's lock or not (a
+// run in the background does not). What calls the context meanwhile in the same thread is a callback of a custom operator.
+class WorkForContext {
+ public:
+  WorkForContext(const Context& context, const char* function);
+  ~WorkForContext();
+  WorkForContext(const WorkForContext&) = delete;
+  WorkForContext& operator=(const WorkForContext&) = delete;
+
+ private:
+  friend const char* outer_call(const Context& context);
+  const Context& context_;
+  const char* const function_;
+  const WorkForContext* const outer_;
+};
+// The function in which the calling thread works for the context already; nullptr = in none.
+const char* outer_call(const Context& context);
+
 // Nothing for 0, unknown and destroyed handles, and for those of matrix products.
 inline std::shared_ptr<Context> find_context(rknn_context handle) { return find_handle<Context>(handle); }
 rknn_context publish_context(std::shared_ptr<Context> context);
 // Takes the handle out of the table, waits for a call or run that is under way, and frees everything. False when there is none.
+// Not for callbacks of the context's own operators.
 bool destroy_context(rknn_context handle);
 
 // SRAM of the simulated chip: what no living context holds. take_sram gives the context up to `wanted` bytes of it.

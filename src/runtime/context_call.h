@@ -20,12 +20,26 @@ inline void report_meeting(const char* function, const Context& context) {
                  "give each thread a context of its own (rknn_dup_context)");
 }
 
+// Whether a callback of a custom operator may make the call with the context that it works for. The callback's thread must not
+// wait for what it is itself a part of, so the body then runs without the lock and beside the call that is under way.
+enum class FromCallback { Refuse, Allow };
+
+inline int refuse_callback(const char* function, const char* outer) {
+  return fail(
+      RKNN_ERR_FAIL, function,
+      std::string("a callback of a custom operator cannot call this with the context that it works for, which is inside of ") +
+          outer + "; make the call after " + outer + ", or with another context");
+}
+
 // Runs `body` with the context locked. Keeps the text of a failure for orknn_context_error.
 template <class Body>
-int with_context(const char* function, rknn_context handle, Body body, Pending pending = Pending::Finish) {
+int with_context(const char* function, rknn_context handle, Body body, Pending pending = Pending::Finish,
+                 FromCallback from_callback = FromCallback::Refuse) {
   return c_call(function, [&] {
     const std::shared_ptr<Context> context = find_context(handle);
     if (!context) return invalid_context(function);
+    if (const char* outer = outer_call(*context))
+      return from_callback == FromCallback::Allow ? body(*context) : refuse_callback(function, outer);
     if (is_checking() && context->mutex.is_held()) report_meeting(function, *context);
     const CallLock lock(context->mutex);
     if (!lock || (context->background && context->background->is_lost()))
@@ -33,6 +47,7 @@ int with_context(const char* function, rknn_context handle, Body body, Pending p
                   "another thread was using the context when this process was forked, call rknn_init in the child");
     if (context->destroyed) return invalid_context(function);
     context->current_call = function;
+    const WorkForContext work(*context, function);
     if (pending == Pending::Finish) context->finish_pending_run();
     const int code = body(*context);
     context->current_call = nullptr;

@@ -60,6 +60,7 @@ const char* orknn_last_error(void) { return last_error().c_str(); }
 const char* orknn_context_error(rknn_context context) {
   const std::shared_ptr<Context> found = find_context(context);
   if (!found) return "";
+  if (outer_call(*found)) return last_error().c_str();  // a callback of the context's operators asks about its own call
   const orknn::CallLock lock(found->mutex);
   if (!lock || (found->background && found->background->is_lost())) return "";
   found->finish_pending_run();

@@ -1,6 +1,5 @@
 // Custom operators through the C API: life cycle, what callbacks see, every refusal.
 #include <gtest/gtest.h>
-
 #include <cstring>
 #include <stdexcept>
 
@@ -13,6 +12,7 @@
 #include "ops/custom_ops.h"
 #include "rknn_api.h"
 #include "rknn_custom_op.h"
+#include "runtime/checker.h"
 #include "runtime/custom_op_callbacks.h"
 #include "runtime/custom_op_opencl.h"
 #include "runtime/session.h"
@@ -500,6 +500,80 @@ TEST_F(CustomOp, DuplicatesHaveTheirOwnState) {
   record.init_result = 0;
   second->reset();
   EXPECT_EQ(record.destroys, 4);
+}
+
+// --- calls that a callback makes with the context that it works for
+
+rknn_context own_context = 0;
+struct OwnCalls {
+  int query = 1, performance = 1, run = 1, wait = 1, mask = 1, duplicate = 1, destroy = 1, share = 1;
+  std::string error;  // orknn_context_error after the run
+  bool has_memory = false;
+} own_calls;
+
+int call_own_context() {
+  rknn_sdk_version version{};
+  rknn_perf_detail detail{};
+  own_calls = {};
+  own_calls.query = rknn_query(own_context, RKNN_QUERY_SDK_VERSION, &version, sizeof version);
+  own_calls.performance = rknn_query(own_context, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail);
+  rknn_tensor_mem* memory = rknn_create_mem(own_context, 64);
+  own_calls.has_memory = memory && rknn_destroy_mem(own_context, memory) == RKNN_SUCC;
+  own_calls.run = rknn_run(own_context, nullptr);
+  own_calls.error = orknn_context_error(own_context);
+  own_calls.wait = rknn_wait(own_context, nullptr);
+  own_calls.mask = rknn_set_core_mask(own_context, RKNN_NPU_CORE_0);
+  rknn_context other = 0;
+  own_calls.duplicate = rknn_dup_context(&own_context, &other);
+  own_calls.destroy = rknn_destroy(own_context);
+  rknn_init_extend donor{};
+  donor.ctx = own_context;
+  std::byte no_model[64] = {};
+  own_calls.share = rknn_init(&other, no_model, sizeof no_model, RKNN_FLAG_SHARE_WEIGHT_MEM, &donor);
+  return RKNN_SUCC;
+}
+int init_with_calls(rknn_custom_op_context*, Tensors, uint32_t, Tensors, uint32_t) { return call_own_context(); }
+int compute_with_calls(rknn_custom_op_context* op, Tensors in, uint32_t n_in, Tensors out, uint32_t n_out) {
+  call_own_context();
+  return compute(op, in, n_in, out, n_out);
+}
+void expect_answers(const std::string& outer) {
+  EXPECT_EQ(own_calls.query, RKNN_SUCC);
+  EXPECT_EQ(own_calls.performance, RKNN_SUCC);
+  EXPECT_TRUE(own_calls.has_memory);
+  EXPECT_EQ(own_calls.run, RKNN_ERR_FAIL);
+  EXPECT_EQ(own_calls.error.find("rknn_run: a callback of a custom operator cannot call this"), 0u) << own_calls.error;
+  EXPECT_NE(own_calls.error.find("inside of " + outer), std::string::npos) << own_calls.error;
+  EXPECT_EQ(own_calls.wait, RKNN_ERR_FAIL);
+  EXPECT_EQ(own_calls.mask, RKNN_ERR_FAIL);
+  EXPECT_EQ(own_calls.duplicate, RKNN_ERR_FAIL);
+  EXPECT_EQ(own_calls.destroy, RKNN_ERR_FAIL);
+  EXPECT_EQ(own_calls.share, RKNN_ERR_MODEL_INVALID) << "the context is fine, the bytes are no model";
+}
+
+TEST_F(CustomOp, CallbacksMayQueryTheirContextAndNothingElse) {
+  open(model_of({two_nodes()}));
+  own_context = context;
+  rknn_custom_op op = twice();
+  op.init = init_with_calls;
+  op.compute = compute_with_calls;
+  op.destroy = nullptr;
+  runtime::set_checking(true);
+  const uint64_t before = runtime::reported_mistakes();
+  ASSERT_EQ(registered(op), RKNN_SUCC) << orknn_last_error();
+  expect_answers("rknn_register_custom_ops");
+  feed({1, 2, 3, 4, 5, 6});
+  ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+  expect_answers("rknn_run");
+  EXPECT_EQ(result(), (std::vector<float>{4, 8, 12, 16, 20, 24}));
+  rknn_run_extend background{};
+  background.non_block = 1;
+  ASSERT_EQ(rknn_run(context, &background), RKNN_SUCC) << orknn_last_error();
+  ASSERT_EQ(rknn_wait(context, nullptr), RKNN_SUCC) << orknn_last_error();  // holds the context meanwhile
+  expect_answers("rknn_run");
+  EXPECT_EQ(runtime::reported_mistakes(), before) << "the same thread is no other thread";
+  runtime::set_checking(false);
+  EXPECT_STREQ(orknn_context_error(context), "") << "the calls themselves succeeded";
 }
 
 TEST_F(CustomOp, CustomNodeInsideABodyIsRefused) {
