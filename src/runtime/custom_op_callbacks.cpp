@@ -8,8 +8,8 @@
 #include "ops/custom_ops.h"
 #include "runtime/convert.h"
 #include "runtime/custom_op_attributes.h"
-#include "runtime/custom_op_memory.h"
 #include "runtime/custom_op_opencl.h"
+#include "runtime/memory.h"
 #include "runtime/tensor_attr.h"
 
 namespace orknn::runtime {
@@ -54,6 +54,42 @@ void describe(const Tensor& tensor, std::span<const int64_t> dims, DType shown, 
   to.mem.size = attr.size;
 }
 
+// What callbacks see of one tensor: memory with a descriptor, which other units can import.
+class Shown {
+ public:
+  // At least `bytes`; contents, address and descriptor change when it has to grow.
+  Status reserve(size_t bytes) {
+    if (block_ && block_->bytes() >= bytes) return {};
+    constant_ = nullptr;
+    block_ = SharedBlock::allocate(std::max<size_t>(bytes, 1));
+    if (block_) return {};
+    return Status::error(Code::OutOfMemory, "no memory for a custom operator (" + std::to_string(bytes) + " bytes)");
+  }
+  // The value as type `shown`. Constants are converted once.
+  Status fill(const Tensor& tensor, const TensorView& value, DType shown, ThreadPool& pool) {
+    const bool is_constant = tensor.is_constant() && tensor.constant.data() == value.data;
+    if (is_constant && constant_ == value.data) return {};
+    ORKNN_TRY(reserve(static_cast<size_t>(value.count()) * dtype_bytes(shown)));
+    convert_output(tensor, value, shown, block_->data(), pool);
+    constant_ = is_constant ? value.data : nullptr;
+    return {};
+  }
+  void describe(rknn_tensor_mem& mem) const {
+    mem.virt_addr = block_->data();
+    mem.phys_addr = block_->bus_address();
+    mem.fd = block_->fd();
+    mem.flags = RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE;
+  }
+  std::byte* data() const { return block_->data(); }
+  void sync(uint32_t modes) const {
+    if (block_) block_->sync(modes);
+  }
+
+ private:
+  std::shared_ptr<SharedBlock> block_;
+  const void* constant_ = nullptr;  // whose value it holds
+};
+
 Status check_rank(const Tensor& tensor, std::span<const int64_t> dims) {
   if (dims.size() <= RKNN_MAX_DIMS) return {};
   return unsupported("tensor '" + tensor.name + "' has too many axes for a custom operator")
@@ -87,7 +123,7 @@ struct NodeState {
   bool initialized = false;
   bool built_in = false;  // init asked for the built-in operator
   std::vector<rknn_custom_op_tensor> inputs, outputs;
-  std::vector<SharedMemory> memory;  // of GPU operators: inputs, then outputs
+  std::vector<Shown> memory;  // inputs, then outputs
 };
 
 class CallbackOperator final : public CustomOperator {
@@ -109,7 +145,7 @@ class CallbackOperator final : public CustomOperator {
   int load_source(std::string& problem);
   int init_node(const CustomNode& node, NodeState& state, std::string& problem);
   Status describe_stated(const CustomNode& node, NodeState& state) const;
-  Status bind_inputs(const CustomNode& node, NodeState& state, RunContext& context, std::vector<TensorData>& converted) const;
+  Status bind_inputs(const CustomNode& node, NodeState& state, RunContext& context) const;
   Status call(NodeState& state) const;
 
   rknn_custom_op record_;
@@ -211,7 +247,7 @@ int CallbackOperator::init_node(const CustomNode& node, NodeState& state, std::s
 
 // Tensors as the program states them; extents that are known only at run time are 0. Only constants have their data yet.
 Status CallbackOperator::describe_stated(const CustomNode& node, NodeState& state) const {
-  const auto describe_one = [&](TensorId t, size_t index, rknn_custom_op_tensor& to) -> Status {
+  const auto describe_one = [&](TensorId t, size_t index, rknn_custom_op_tensor& to, Shown& memory) -> Status {
     if (!t) return {};
     const Tensor& tensor = node.graph->tensor(t);
     Dims dims;
@@ -220,40 +256,28 @@ Status CallbackOperator::describe_stated(const CustomNode& node, NodeState& stat
     ORKNN_TRY(check_rank(tensor, dims));
     const DType shown = shown_type(tensor, on_gpu());
     describe(tensor, dims, shown, static_cast<uint32_t>(index), to);
-    if (tensor.is_constant() && shown == tensor.dtype) to.mem.virt_addr = const_cast<void*>(tensor.constant.data());
+    if (!tensor.is_constant()) return {};
+    ORKNN_TRY(memory.fill(tensor, tensor.constant.view(), shown, ThreadPool::shared()));
+    memory.describe(to.mem);
     return {};
   };
-  for (size_t i = 0; i < state.inputs.size(); ++i) ORKNN_TRY(describe_one(node.node->inputs[i], i, state.inputs[i]));
-  for (size_t i = 0; i < state.outputs.size(); ++i) ORKNN_TRY(describe_one(node.node->outputs[i], i, state.outputs[i]));
+  for (size_t i = 0; i < state.inputs.size(); ++i)
+    ORKNN_TRY(describe_one(node.node->inputs[i], i, state.inputs[i], state.memory[i]));
+  for (size_t i = 0; i < state.outputs.size(); ++i)
+    ORKNN_TRY(describe_one(node.node->outputs[i], i, state.outputs[i], state.memory[state.inputs.size() + i]));
   return {};
 }
 
-TensorView shown_copy(const Tensor& tensor, const TensorView& value, DType shown, ThreadPool& pool,
-                      std::vector<TensorData>& converted) {
-  TensorData& copy = converted.emplace_back(TensorData::allocate(shown, Dims(value.dims.begin(), value.dims.end())));
-  convert_output(tensor, value, shown, copy.mutable_data(), pool);
-  return copy.view();
-}
-
-// `converted` holds what callbacks see in another type than it was computed in.
-Status CallbackOperator::bind_inputs(const CustomNode& node, NodeState& state, RunContext& context,
-                                     std::vector<TensorData>& converted) const {
+Status CallbackOperator::bind_inputs(const CustomNode& node, NodeState& state, RunContext& context) const {
   for (size_t i = 0; i < state.inputs.size(); ++i) {
     if (!context.has_input(i)) continue;
     const Tensor& tensor = node.graph->tensor(node.node->inputs[i]);
     const DType shown = shown_type(tensor, on_gpu());
-    TensorView value = context.input(i);
+    const TensorView value = context.input(i);
     ORKNN_TRY(check_rank(tensor, value.dims));
-    // Results of built-in operators may be planned into the memory of their operands.
-    if (value.dtype != shown || node.is_built_in) value = shown_copy(tensor, value, shown, context.pool, converted);
+    ORKNN_TRY(state.memory[i].fill(tensor, value, shown, context.pool));
     describe(tensor, value.dims, shown, static_cast<uint32_t>(i), state.inputs[i]);
-    rknn_tensor_mem& mem = state.inputs[i].mem;
-    mem.virt_addr = const_cast<void*>(value.data);
-    if (!on_gpu()) continue;
-    ORKNN_TRY(state.memory[i].reserve(value.bytes()));
-    if (value.bytes()) std::memcpy(state.memory[i].data(), value.data, value.bytes());
-    mem.virt_addr = state.memory[i].data();
-    mem.fd = state.memory[i].fd();
+    state.memory[i].describe(state.inputs[i].mem);
   }
   return {};
 }
@@ -277,9 +301,7 @@ Status CallbackOperator::run(const CustomNode& node, RunContext& context) {
   if (node.number >= states_.size()) return invalid_model("the programs of the model have different numbers of '" + type_ + "'");
   NodeState& state = *states_[node.number];
   if (state.built_in) return ops::run_as_builtin(context);
-  std::vector<TensorData> converted;
-  converted.reserve(state.inputs.size() + state.outputs.size());  // views point to its elements
-  ORKNN_TRY(bind_inputs(node, state, context, converted));
+  ORKNN_TRY(bind_inputs(node, state, context));
 
   struct Result {
     const Tensor& tensor;
@@ -287,6 +309,7 @@ Status CallbackOperator::run(const CustomNode& node, RunContext& context) {
     TensorView shown;
   };
   std::vector<Result> results;
+  results.reserve(state.outputs.size());
   for (size_t i = 0; i < state.outputs.size(); ++i) {
     const TensorId t = node.node->outputs[i];
     if (!t) continue;
@@ -298,25 +321,17 @@ Status CallbackOperator::run(const CustomNode& node, RunContext& context) {
     ORKNN_TRY(check_rank(tensor, *dims));
     ORKNN_TRY_ASSIGN(const MutableTensorView to, context.output(i, is_half(tensor.dtype) ? DType::Float32 : tensor.dtype, *dims));
     const DType shown = shown_type(tensor, on_gpu());
-    MutableTensorView seen = to;
-    if (on_gpu()) {
-      SharedMemory& memory = state.memory[state.inputs.size() + i];
-      ORKNN_TRY(memory.reserve(static_cast<size_t>(to.count()) * dtype_bytes(shown)));
-      seen = {shown, to.dims, memory.data()};
-    } else if (to.dtype != shown) {
-      TensorData& other = converted.emplace_back(TensorData::allocate(shown, *dims));
-      seen = {shown, other.dims(), other.mutable_data()};
-    }
+    Shown& memory = state.memory[state.inputs.size() + i];
+    ORKNN_TRY(memory.reserve(static_cast<size_t>(to.count()) * dtype_bytes(shown)));
     describe(tensor, to.dims, shown, static_cast<uint32_t>(i), state.outputs[i]);
-    state.outputs[i].mem.virt_addr = seen.data;
-    if (on_gpu()) state.outputs[i].mem.fd = state.memory[state.inputs.size() + i].fd();
-    results.push_back({tensor, to, seen});
+    memory.describe(state.outputs[i].mem);
+    results.push_back({tensor, to, {shown, to.dims, memory.data()}});
   }
+  for (const Shown& memory : state.memory) memory.sync(RKNN_MEMORY_SYNC_TO_DEVICE);
   ORKNN_TRY(call(state));
+  for (const Shown& memory : state.memory) memory.sync(RKNN_MEMORY_SYNC_FROM_DEVICE);
   for (const Result& r : results)
-    if (r.to.data == r.shown.data)
-      continue;
-    else if (is_quantized(r.tensor))
+    if (is_quantized(r.tensor))
       quantize_values(r.tensor, r.shown.values<float>(), r.to.data);
     else
       convert_elements(r.shown, r.to);

@@ -1,7 +1,11 @@
 // Custom operators through the C API: life cycle, what callbacks see, every refusal.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <array>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "base/log.h"
 #include "compile/compile.h"
@@ -500,6 +504,45 @@ TEST_F(CustomOp, DuplicatesHaveTheirOwnState) {
   record.init_result = 0;
   second->reset();
   EXPECT_EQ(record.destroys, 4);
+}
+
+int compute_through_descriptors(rknn_custom_op_context*, Tensors in, uint32_t n_in, Tensors out, uint32_t) {
+  const auto map = [](const rknn_tensor_mem& mem) {
+    EXPECT_GT(mem.fd, 2);
+    const size_t bytes = static_cast<size_t>(mem.offset) + mem.size;
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mem.fd, 0);
+    EXPECT_NE(at, MAP_FAILED);
+    return std::pair(static_cast<std::byte*>(at), bytes);
+  };
+  const auto [from, from_bytes] = map(in[0].mem);
+  const auto [to, to_bytes] = map(out[0].mem);
+  const auto* x = reinterpret_cast<const float*>(from + in[0].mem.offset);
+  auto* y = reinterpret_cast<float*>(to + out[0].mem.offset);
+  for (uint32_t i = 0; i < out[0].attr.n_elems; ++i) y[i] = 2 * x[i];
+  munmap(from, from_bytes);
+  munmap(to, to_bytes);
+  if (n_in > 1) {
+    const auto [constant, constant_bytes] = map(in[1].mem);
+    EXPECT_EQ(std::memcmp(constant + in[1].mem.offset, std::array<int32_t, 2>{7, 8}.data(), 8), 0);
+    munmap(constant, constant_bytes);
+  }
+  return 0;
+}
+
+TEST_F(CustomOp, TensorsCanBeImportedByTheirDescriptors) {
+  for (const DType type : {DType::Float32, DType::Float16}) {
+    record = {};
+    open(model_of({two_nodes()}, type));
+    rknn_custom_op op = twice();
+    op.prepare = nullptr;
+    op.compute = compute_through_descriptors;
+    ASSERT_EQ(registered(op), RKNN_SUCC) << orknn_last_error();
+    EXPECT_GT(record.last_inputs[1].mem.fd, 2) << "constants have their data in init";
+    feed({1, 2, 3, 4, 5, 6});
+    ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+    EXPECT_EQ(result(), (std::vector<float>{4, 8, 12, 16, 20, 24}));
+    rknn_destroy(std::exchange(context, 0));
+  }
 }
 
 // --- calls that a callback makes with the context that it works for
