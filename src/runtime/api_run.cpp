@@ -31,17 +31,20 @@ struct RunOrder {
   int fence_out = -1;  // signalled and closed after the run; ours
 };
 
-// False when the deadline comes first.
-bool await_fence(int fd, const Deadline& deadline) {
+enum class FenceWait { Signalled, TimeLimit, ContextEnds };
+
+// A fence may never be signalled: `is_ending` is looked at several times a second.
+FenceWait await_fence(int fd, const Deadline& deadline, const std::atomic<bool>& is_ending) {
+  constexpr int64_t kPeriodMs = 50;
   for (;;) {
-    int timeout = -1;
+    int64_t timeout = kPeriodMs;
     if (deadline)
-      timeout = static_cast<int>(std::max<int64_t>(
-          0, std::chrono::ceil<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now()).count()));
+      timeout = std::clamp<int64_t>(
+          std::chrono::ceil<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now()).count(), 0, kPeriodMs);
     pollfd waited{fd, POLLIN, 0};
-    const int ready = ::poll(&waited, 1, timeout);
-    if (ready > 0) return true;
-    if (ready == 0 && has_passed(deadline)) return false;
+    if (::poll(&waited, 1, static_cast<int>(timeout)) > 0) return FenceWait::Signalled;
+    if (has_passed(deadline)) return FenceWait::TimeLimit;
+    if (is_ending) return FenceWait::ContextEnds;
   }
 }
 
@@ -90,8 +93,12 @@ void trace_layers(const Context& c, uint32_t cores, sim::RunHooks& hooks) {
 
 int compute(Context& c, const RunOrder& order) {
   constexpr const char* kName = "rknn_run";
-  if (order.fence_in >= 0 && !await_fence(order.fence_in, order.deadline))
-    return fail(RKNN_ERR_TIMEOUT, kName, "the fence was not signalled in time");
+  if (order.fence_in >= 0) {
+    const FenceWait end = await_fence(order.fence_in, order.deadline, c.is_ending);
+    if (end == FenceWait::TimeLimit) return fail(RKNN_ERR_TIMEOUT, kName, "the fence was not signalled in time");
+    if (end == FenceWait::ContextEnds)
+      return fail(RKNN_ERR_FAIL, kName, "the context was destroyed while the run waited for its fence");
+  }
   const bool is_elsewhere = c.session->device() != nullptr;  // where the cores are handed out
   const std::optional<CoreLease> lease =
       is_elsewhere ? std::nullopt : CoreLease::take(*c.chip, {wanted_cores(c), c.priority(), order.deadline});
@@ -156,6 +163,7 @@ void set_text(std::string& to, const std::string& text) noexcept {
 void run_in_background(Context& c, const RunOrder& order) {
   if (!c.background) c.background = std::make_unique<BackgroundRun>();
   c.background->start([&c, order]() noexcept {
+    const WorkForContext work(c, "rknn_run");
     c.run_code = c_call("rknn_run", [&] { return compute(c, order); });
     set_text(c.run_error, last_error());
     c.is_run_error_new = c.run_code != RKNN_SUCC;
@@ -163,7 +171,6 @@ void run_in_background(Context& c, const RunOrder& order) {
   });
 }
 
-    const WorkForContext work(c, "rknn_run");
 // A descriptor that becomes readable when the run is done: one end for the caller, one for us.
 bool make_fence(RunOrder& order, rknn_run_extend& extend) {
   const int ours = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -205,6 +212,7 @@ int run(Context& c, rknn_run_extend* extend) {
     return RKNN_SUCC;
   }
   c.run_code = compute(c, order);
+  if (c.run_code != RKNN_SUCC) set_text(c.run_error, last_error());
   signal_fence(order.fence_out);
   return c.run_code;
 }

@@ -66,6 +66,7 @@ rknn_context publish_context(std::shared_ptr<Context> context) {
 bool destroy_context(rknn_context handle) {
   const std::shared_ptr<Context> context = take_handle<Context>(handle);
   if (!context) return false;
+  context->is_ending = true;
   const CallLock lock(context->mutex);
   if (!lock) return true;  // what the thread that a fork left behind was using stays where it is
   context->destroyed = true;

@@ -52,6 +52,7 @@ struct Context : HandleObject {
   int run_code = 0;  // of the last run; the background writes it, and the two below
   std::string run_error;
   bool is_run_error_new = false;
+  std::atomic<bool> is_ending = false;              // rknn_destroy waits: what may never come is not waited for any more
   std::unique_ptr<BackgroundRun> background;        // last: it uses all of the above
   std::atomic<const char*> current_call = nullptr;  // for reports about calls that meet
 

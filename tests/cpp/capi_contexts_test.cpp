@@ -320,6 +320,46 @@ TEST(CApiBackground, Fences) {
   const int fence = eventfd(0, EFD_CLOEXEC);
   extend.fence_fd = fence;
   extend.non_block = 1;
+// The run waits for a signal that never comes; whoever destroys the context does not.
+TEST(CApiBackground, DestroyDoesNotWaitForAFence) {
+  const int fence = eventfd(0, EFD_CLOEXEC);
+  rknn_context context = 0;
+  std::vector<std::byte> model = bytes_of(chain_model(3, 100));
+  ASSERT_EQ(rknn_init(&context, model.data(), static_cast<uint32_t>(model.size()), RKNN_FLAG_FENCE_IN_OUTSIDE, nullptr),
+            RKNN_SUCC);
+  rknn_run_extend extend{};
+  extend.fence_fd = fence;
+  extend.non_block = 1;
+  ASSERT_EQ(rknn_run(context, &extend), RKNN_SUCC) << orknn_last_error();
+  EXPECT_EQ(rknn_destroy(context), RKNN_SUCC);
+  // The same while another thread is inside of the run.
+  ASSERT_EQ(rknn_init(&context, model.data(), static_cast<uint32_t>(model.size()), RKNN_FLAG_FENCE_IN_OUTSIDE, nullptr),
+            RKNN_SUCC);
+  extend.non_block = 0;
+  int code = 0;
+  std::thread runner([&] { code = rknn_run(context, &extend); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(rknn_destroy(context), RKNN_SUCC);
+  runner.join();
+  EXPECT_TRUE(code == RKNN_ERR_FAIL || code == RKNN_ERR_CTX_INVALID) << code;
+  close(fence);
+}
+
+TEST(CApiBackground, OutputsSayWhyABlockingRunFailed) {
+  const int fence = eventfd(0, EFD_CLOEXEC);
+  TestContext context(bytes_of(chain_model(3, 100)), RKNN_FLAG_FENCE_IN_OUTSIDE);
+  rknn_run_extend extend{};
+  extend.fence_fd = fence;
+  extend.timeout_ms = 1;
+  ASSERT_EQ(rknn_run(context, &extend), RKNN_ERR_TIMEOUT);
+  rknn_output out{};
+  EXPECT_EQ(rknn_outputs_get(context, 1, &out, nullptr), RKNN_ERR_FAIL);
+  EXPECT_NE(std::string(orknn_last_error()).find("the run failed: rknn_run: the fence was not signalled in time"),
+            std::string::npos)
+      << orknn_last_error();
+  close(fence);
+}
+
   ASSERT_EQ(rknn_run(context, &extend), RKNN_SUCC) << orknn_last_error();
   const int done = extend.fence_fd;
   ASSERT_GT(done, 2);
