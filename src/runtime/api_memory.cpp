@@ -4,7 +4,7 @@
 #include "runtime/c_call.h"
 #include "runtime/checker.h"
 #include "runtime/configuration.h"
-#include "runtime/handles.h"
+#include "runtime/context.h"
 #include "runtime/memory.h"
 
 namespace orknn::runtime {
@@ -30,6 +30,13 @@ rknn_tensor_mem* refuse_context(const char* function) {
   return nullptr;
 }
 
+// The chip whose memory is asked for: the context's, else the chosen one.
+const platform::Platform& chip_of(rknn_context context) {
+  if (const std::shared_ptr<Context> found = find_context(context)) return *found->chip;
+  const platform::Platform* chosen = configured_chip();
+  return chosen ? *chosen : platform::default_platform();
+}
+
 rknn_tensor_mem* allocate(const char* function, rknn_context context, uint64_t size, uint64_t flags) {
   if (!(flags & RKNN_MEM_FLAG_ALLOC_NO_CONTEXT) && !find_object(context)) return refuse_context(function);
   if (size == 0 || size > UINT32_MAX)
@@ -41,6 +48,7 @@ rknn_tensor_mem* allocate(const char* function, rknn_context context, uint64_t s
   memory->block = SharedBlock::allocate(size);
   if (!memory->block)
     return refuse(RKNN_ERR_MALLOC_FAIL, function, "no memory or no file descriptor for " + std::to_string(size) + " bytes");
+  if (flags & RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM) memory->sram = SramShare(chip_of(context), size);
   memory->cacheable = !(flags & RKNN_FLAG_MEMORY_NON_CACHEABLE);
   memory->mem = {.virt_addr = memory->block->data(),
                  .phys_addr = memory->block->bus_address(),

@@ -1,29 +1,9 @@
 #include "runtime/context.h"
 
-#include <algorithm>
 #include <utility>
-
-#include "runtime/perf_report.h"
 
 namespace orknn::runtime {
 namespace {
-struct SramTable {
-  BriefMutex mutex;
-  std::unordered_map<const platform::Platform*, uint64_t> held;
-};
-SramTable& sram_table() {
-  static SramTable* const instance = new SramTable;  // contexts may outlive static objects
-  return *instance;
-}
-ORKNN_MAKE_AT_LOAD(sram_table);
-
-uint64_t free_of(const SramTable& table, const platform::Platform& chip) {
-  if (!chip.features.sram_for_internal) return 0;
-  const auto total = static_cast<uint64_t>(chip.sram_bytes);
-  const auto it = table.held.find(&chip);
-  return total - (it == table.held.end() ? 0 : std::min(total, it->second));
-}
-
 thread_local const WorkForContext* innermost_work = nullptr;
 }  // namespace
 
@@ -37,13 +17,7 @@ const char* outer_call(const Context& context) {
   return nullptr;
 }
 
-Context::~Context() {
-  background.reset();
-  if (!sram_held) return;
-  SramTable& t = sram_table();
-  const std::lock_guard lock(t.mutex);
-  t.held[chip] -= sram_held;
-}
+Context::~Context() { background.reset(); }
 
 bool Context::finish_pending_run(std::optional<std::chrono::steady_clock::time_point> deadline) {
   if (!background) return true;
@@ -80,22 +54,12 @@ bool destroy_context(rknn_context handle) {
   return true;
 }
 
-uint64_t free_sram(const platform::Platform& chip) {
-  SramTable& t = sram_table();
-  const std::lock_guard lock(t.mutex);
-  return free_of(t, chip);
-}
-
 void take_sram(Context& context, uint64_t internal_bytes, bool shared) {
   const platform::Platform& chip = *context.chip;
   if (!chip.features.sram_for_internal) return;
-  SramTable& t = sram_table();
-  const std::lock_guard lock(t.mutex);
   // Whoever shares uses the same bytes as others, and takes none away.
-  context.sram_bytes = shared ? static_cast<uint64_t>(chip.sram_bytes) : free_of(t, chip);
-  if (shared) return;
-  context.sram_held = sram_block(internal_bytes, context.sram_bytes);
-  t.held[&chip] += context.sram_held;
+  context.sram_bytes = shared ? static_cast<uint64_t>(chip.sram_bytes) : free_sram(chip);
+  if (!shared) context.sram = SramShare(chip, internal_bytes);
 }
 
 }  // namespace orknn::runtime

@@ -12,6 +12,7 @@
 #include "runtime/handles.h"
 #include "runtime/memory.h"
 #include "runtime/session.h"
+#include "runtime/sram.h"
 
 namespace orknn::runtime {
 
@@ -38,7 +39,7 @@ struct Context : HandleObject {
   int cores = 1;                             // that the mask names
   int batch_cores = 0;                       // chosen by rknn_set_batch_core_num; 0 = not
   uint64_t sram_bytes = 0;                   // of the chip, that this context may use
-  uint64_t sram_held = 0;                    // of these, what others cannot use meanwhile
+  SramShare sram;                            // of these, what others cannot use meanwhile
   uint64_t frame = 0;                        // number of the last run
   rknn_context handle = 0;
   rknn_tensor_mem model_memory{};            // the buffer the model lies in
@@ -92,8 +93,7 @@ rknn_context publish_context(std::shared_ptr<Context> context);
 // Not for callbacks of the context's own operators.
 bool destroy_context(rknn_context handle);
 
-// SRAM of the simulated chip: what no living context holds. take_sram gives the context up to `wanted` bytes of it.
-uint64_t free_sram(const platform::Platform& chip);
+// Gives the context of the simulated chip's SRAM what its activations need and nobody holds.
 void take_sram(Context& context, uint64_t internal_bytes, bool shared);
 
 }  // namespace orknn::runtime

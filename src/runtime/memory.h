@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "runtime/public_api.h"
+#include "runtime/sram.h"
 
 namespace orknn::runtime {
 
@@ -45,6 +46,7 @@ struct Memory {
   std::shared_ptr<SharedBlock> block;  // that holds the bytes; nothing = they are the caller's, who frees them
   bool importable = true;              // false: its descriptor was no open file when the struct was made
   bool cacheable = true;
+  SramShare sram;  // that it lies in
   // For checker.h: what the bytes were when they were last synchronized for the device, and whether results were not yet.
   std::optional<uint64_t> flushed = std::nullopt;
   bool has_unread_results = false;

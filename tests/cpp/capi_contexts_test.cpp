@@ -249,6 +249,15 @@ TEST(CApiShare, Sram) {
     EXPECT_EQ(run_once(holder, numbers(50'000, 0.f)), run_once(plain, numbers(50'000, 0.f)));
   }
   EXPECT_EQ(sizes(plain).free_sram_size, total) << "and gives them back";
+  rknn_tensor_mem* memory = rknn_create_mem2(plain, 100'000, RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM);
+  ASSERT_NE(memory, nullptr) << orknn_last_error();
+  EXPECT_EQ(sizes(plain).free_sram_size, total - 102'400) << "whole granules of 4 KB";
+  rknn_tensor_mem* rest = rknn_create_mem2(plain, 2 * total, RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM);
+  ASSERT_NE(rest, nullptr) << "what does not fit lies in DRAM";
+  EXPECT_EQ(sizes(plain).free_sram_size, 0u);
+  EXPECT_EQ(rknn_destroy_mem(plain, memory), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy_mem(plain, rest), RKNN_SUCC);
+  EXPECT_EQ(sizes(plain).free_sram_size, total);
 }
 
 // Long enough to be seen going on (tens of milliseconds), short enough for a test.
@@ -311,15 +320,6 @@ TEST(CApiBackground, TimeLimits) {
   EXPECT_NE(std::string(orknn_last_error()).find("time"), std::string::npos) << orknn_last_error();
 }
 
-TEST(CApiBackground, Fences) {
-  TestContext context(bytes_of(chain_model(3, 100)), RKNN_FLAG_FENCE_IN_OUTSIDE | RKNN_FLAG_FENCE_OUT_OUTSIDE);
-  EXPECT_EQ(rknn_run(context, nullptr), RKNN_ERR_PARAM_INVALID);
-  rknn_run_extend extend{};
-  extend.fence_fd = -1;
-  EXPECT_EQ(rknn_run(context, &extend), RKNN_ERR_PARAM_INVALID);
-  const int fence = eventfd(0, EFD_CLOEXEC);
-  extend.fence_fd = fence;
-  extend.non_block = 1;
 // The run waits for a signal that never comes; whoever destroys the context does not.
 TEST(CApiBackground, DestroyDoesNotWaitForAFence) {
   const int fence = eventfd(0, EFD_CLOEXEC);
@@ -360,6 +360,15 @@ TEST(CApiBackground, OutputsSayWhyABlockingRunFailed) {
   close(fence);
 }
 
+TEST(CApiBackground, Fences) {
+  TestContext context(bytes_of(chain_model(3, 100)), RKNN_FLAG_FENCE_IN_OUTSIDE | RKNN_FLAG_FENCE_OUT_OUTSIDE);
+  EXPECT_EQ(rknn_run(context, nullptr), RKNN_ERR_PARAM_INVALID);
+  rknn_run_extend extend{};
+  extend.fence_fd = -1;
+  EXPECT_EQ(rknn_run(context, &extend), RKNN_ERR_PARAM_INVALID);
+  const int fence = eventfd(0, EFD_CLOEXEC);
+  extend.fence_fd = fence;
+  extend.non_block = 1;
   ASSERT_EQ(rknn_run(context, &extend), RKNN_SUCC) << orknn_last_error();
   const int done = extend.fence_fd;
   ASSERT_GT(done, 2);
