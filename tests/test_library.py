@@ -4,8 +4,10 @@ import os
 import re
 import subprocess
 
+import numpy as np
 import pytest
 from library import BUILD, FOREIGN_NAMES, FORMER_NAMES, ROOT, build_model, exported, own_functions, published_functions, run
+from rknn.api import RKNN
 
 if not BUILD.exists():
     pytest.skip(f"needs the libraries of the build in {BUILD}", allow_module_level=True)
@@ -130,6 +132,53 @@ int main(int argc, char** argv) {
   return 0;
 }
 """
+
+
+VIEWS = """
+#include <stdio.h>
+#include <string.h>
+
+#include "rknn_api.h"
+
+int main(int argc, char** argv) {
+  rknn_context context = 0;
+  rknn_tensor_attr general, native;
+  const int code = argc < 2 ? 2 : rknn_init(&context, argv[1], 0, 0, NULL);
+  if (code == 0) {
+    general.index = native.index = 0;
+    rknn_query(context, RKNN_QUERY_INPUT_ATTR, &general, sizeof general);
+    rknn_query(context, RKNN_QUERY_NATIVE_INPUT_ATTR, &native, sizeof native);
+    printf("n_dims %u same %d\\n", general.n_dims, memcmp(&general, &native, sizeof general) == 0);
+    rknn_destroy(context);
+  }
+  return code == 0 ? 0 : -code;
+}
+"""
+
+
+def test_the_small_chips_runtime_has_native_inputs_and_its_own_models(prefix, tmp_path, make_onnx):
+    (tmp_path / "views.c").write_text(VIEWS)
+    shape = ("float32", [1, 8, 4, 4])
+    source = make_onnx([("Relu", ["x"], ["y"], {})], {"x": shape}, {"y": shape})
+    np.save(tmp_path / "x.npy", np.ones(shape[1], np.float32))
+    (tmp_path / "list.txt").write_text("x.npy\n")
+    models = {}
+    for chip in ("rv1106", "rk3588"):
+        api = RKNN()
+        api.config(target_platform=chip)
+        assert api.load_onnx(source) == 0
+        assert api.build(do_quantization=True, dataset=str(tmp_path / "list.txt")) == 0
+        models[chip] = tmp_path / f"{chip}.rknn"
+        assert api.export_rknn(str(models[chip])) == 0
+        api.release()
+    environment = os.environ | {"LD_LIBRARY_PATH": str(prefix / "lib")}
+    for name, expected in (("rknnrt", "n_dims 4 same 0\n"), ("rknnmrt", "n_dims 5 same 1\n")):
+        program = compile_c(tmp_path / name, tmp_path / "views.c", *pkg_config(prefix, "--cflags", "--libs", name))
+        assert run(program, models["rv1106"], env=environment) == expected
+        done = subprocess.run([program, models["rk3588"]], capture_output=True, text=True, env=environment)
+        assert done.returncode == (0 if name == "rknnrt" else 13), done.stderr
+        if name == "rknnmrt":
+            assert "the model was made for rk3588, this is the runtime of the small chips (-13)" in done.stderr
 
 
 def test_the_small_chips_runtime_has_no_copying_api(prefix, tmp_path, model):

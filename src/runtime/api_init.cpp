@@ -158,6 +158,9 @@ Refusal choose_chip(Context& context, const format::Model& model) {
   const platform::Platform* made_for = platform::find(model.target_platform);
   context.chip = made_for ? made_for : &platform::default_platform();
   const platform::Platform* chosen = configured_chip();
+  if (!library_offers("rknn_inputs_set") && context.chip->features.general_api)
+    return {RKNN_ERR_TARGET_PLATFORM_UNMATCH,
+            "the model was made for " + model.target_platform + ", this is the runtime of the small chips"};
   if (!chosen) return {};
   if (!platform::compatible(*context.chip, *chosen))
     return {RKNN_ERR_TARGET_PLATFORM_UNMATCH,

@@ -43,6 +43,11 @@ int query_attr(const Context& context, bool is_input, AttrView view, void* info,
   });
 }
 
+// Chips whose runtime copies no inputs have no other view of these than their own.
+bool has_general_inputs(const Context& context) {
+  return library_offers("rknn_inputs_set") && !lacks(context, &platform::Features::general_api);
+}
+
 int query(Context& context, uint32_t command, void* info, uint32_t size) {
   constexpr const char* kName = "rknn_query";
   if (!info) return fail(RKNN_ERR_PARAM_INVALID, kName, "info is NULL");
@@ -53,7 +58,8 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
         n = {static_cast<uint32_t>(session.inputs().size()), static_cast<uint32_t>(session.outputs().size())};
         return RKNN_SUCC;
       });
-    case RKNN_QUERY_INPUT_ATTR: return query_attr(context, true, AttrView::General, info, size);
+    case RKNN_QUERY_INPUT_ATTR:
+      return query_attr(context, true, has_general_inputs(context) ? AttrView::General : AttrView::Native, info, size);
     case RKNN_QUERY_OUTPUT_ATTR: return query_attr(context, false, AttrView::General, info, size);
     case RKNN_QUERY_NATIVE_INPUT_ATTR: return query_attr(context, true, AttrView::Native, info, size);
     case RKNN_QUERY_NATIVE_OUTPUT_ATTR: return query_attr(context, false, AttrView::Native, info, size);
