@@ -94,9 +94,11 @@ int bind_output(Context& context, size_t index, const rknn_tensor_attr& attr, Pa
   if (!needed) return fail(RKNN_ERR_FAIL, kName, needed.status().to_string());
   if (memory.bytes < *needed) return refuse_small(kName, name, memory.bytes, *needed);
   if (const int code = check_ready(kName, context, memory); code != RKNN_SUCC) return code;
+  // Only who uses the general view as it was queried is told that it has more room: the native ones have none to spare.
   rknn_tensor_attr general{};
   fill_attr(port, false, AttrView::General, context.chip, general);
-  if (form->dtype == *dtype_of_public(general.type) && memory.bytes < general.size_with_stride)
+  const bool as_queried = attr.fmt == general.fmt && attr.type == general.type;
+  if (as_queried && memory.bytes < std::min(general.size_with_stride, attr.size_with_stride))
     log(LogLevel::Warn, kName,
         name + ": the memory is smaller than size_with_stride (" + std::to_string(general.size_with_stride) + ")");
   if (const Status s = context.session->bind_output(index, *form, memory.data, memory.bytes); !s) return fail(kName, s);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/half.h"
+#include "base/log.h"
 #include "capi_models.h"
 #include "failing_allocation.h"
 #include "format_sample.h"
@@ -288,6 +289,30 @@ TEST(CApiZeroCopy, RunsOfReferenceKernelsAllocateNothing) {
     EXPECT_EQ(allocations.counted(), 0) << body;
   }
   orknn_set_thread_count(0);
+}
+
+// Of the views of an output only the general one has room beyond its elements.
+TEST(CApiZeroCopy, OutputsOfTheSizeTheirViewStatesAreNotWarnedOf) {
+  TestContext context(bytes_of(int8_model(13, 4, 5)));
+  std::vector<std::string> warnings;
+  set_log_sink([&](LogLevel level, std::string_view, std::string_view line) {
+    if (level == LogLevel::Warn) warnings.emplace_back(line);
+  });
+  set_log_level(LogLevel::Warn);
+  const auto bind = [&](rknn_query_cmd view, bool exactly) {
+    rknn_tensor_attr out = context.attr(view);
+    const TestMemory memory(context, exactly ? out.size_with_stride : out.size);
+    EXPECT_EQ(rknn_set_io_mem(context, memory, &out), RKNN_SUCC) << orknn_last_error();
+  };
+  bind(RKNN_QUERY_OUTPUT_ATTR, true);
+  bind(RKNN_QUERY_NATIVE_OUTPUT_ATTR, true);
+  bind(RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR, true);
+  EXPECT_TRUE(warnings.empty()) << warnings[0];
+  bind(RKNN_QUERY_OUTPUT_ATTR, false);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("smaller than size_with_stride"), std::string::npos) << warnings[0];
+  set_log_level(LogLevel::Error);
+  set_log_sink({});
 }
 
 // A bundled network in int8 or float16.
