@@ -45,11 +45,11 @@ int check_input(const Context& context, const rknn_input& input, InputData& data
   const std::string name = "input '" + port.name + "'";
   if (!input.buf) return fail(RKNN_ERR_INPUT_INVALID, kName, name + ": buf is NULL");
   const InputRequest request{number(input.type), number(input.fmt), input.pass_through != 0};
-  const Result<InputData> form = input_form(port, request, *context.chip);
+  const Result<InputData> form = input_form(port, request, input.size, *context.chip);
   if (!form) return fail(RKNN_ERR_INPUT_INVALID, kName, name + ": " + form.status().message());
   if (std::any_of(port.dims.begin(), port.dims.end(), [](int64_t d) { return d < 0; }))
     return fail(RKNN_ERR_FAIL, kName, name + ": its shape is known only at run time, which the C API cannot express");
-  const uint64_t needed = dense_bytes(port, *form);
+  const uint64_t needed = form_bytes(port, *form);
   if (context.has_shapes && input.size < needed)  // without a chosen set it is not known how much is needed
     return fail(RKNN_ERR_PARAM_INVALID, kName,
                 name + ": size is " + std::to_string(input.size) + " bytes, " + std::to_string(needed) + " are needed");

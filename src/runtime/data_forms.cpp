@@ -61,8 +61,13 @@ bool can_bind_output(rknn_tensor_type reported, uint32_t given) {
 }
 }  // namespace
 
-Result<InputData> input_form(const PortInfo& port, const InputRequest& request, const platform::Platform& chip) {
-  if (request.pass_through) return native_form(native_attr(port, true, chip));
+Result<InputData> input_form(const PortInfo& port, const InputRequest& request, uint64_t bytes, const platform::Platform& chip) {
+  if (request.pass_through) {
+    const rknn_tensor_attr native = native_attr(port, true, chip);
+    InputData form = native_form(native);
+    if (native.w_stride && bytes >= native.size_with_stride) form.row_pixels = native.w_stride;
+    return form;
+  }
   const std::optional<DType> given = dtype_of_public(request.type);
   if (!given) return bad_type(request.type);
   const bool is_picture = port.layout != Layout::Undefined;
@@ -124,12 +129,16 @@ Result<OutputForm> bound_output_form(const PortInfo& port, uint32_t type, uint32
   }
 }
 
-uint64_t dense_bytes(const PortInfo& port, const InputData& form) {
+uint64_t form_bytes(const PortInfo& port, const InputData& form) {
   uint64_t elements = static_cast<uint64_t>(element_count(port.dims));
   if (form.lanes > 0) {
     const auto channels = static_cast<uint64_t>(port.dims[port.layout == Layout::NHWC ? 3 : 1]),
                lanes = static_cast<uint64_t>(form.lanes);
     elements = channels ? elements / channels * ((channels + lanes - 1) / lanes * lanes) : 0;
+  }
+  if (form.row_pixels > 0) {
+    const auto width = static_cast<uint64_t>(port.dims[port.layout == Layout::NHWC ? 2 : 3]);
+    elements = width ? elements / width * static_cast<uint64_t>(form.row_pixels) : 0;
   }
   return elements * dtype_bytes(form.dtype);
 }

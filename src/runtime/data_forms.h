@@ -13,15 +13,16 @@ struct InputRequest {
   bool pass_through = false;
 };
 
-// Dense data of rknn_inputs_set. The error says which of type and format cannot be taken.
-Result<InputData> input_form(const PortInfo& port, const InputRequest& request, const platform::Platform& chip);
+// Data of rknn_inputs_set: dense, but pictures that are passed through may have rows that are w_stride pixels apart, which their
+// number of `bytes` tells. The error says which of type and format cannot be taken.
+Result<InputData> input_form(const PortInfo& port, const InputRequest& request, uint64_t bytes, const platform::Platform& chip);
 // Data in memory that is bound: fewer types, and pictures whose rows are w_stride pixels apart where `bytes` has room for them.
 // `picture_rows` is the caller's h_stride.
 Result<InputData> bound_input_form(const PortInfo& port, const InputRequest& request, int64_t picture_rows, uint64_t bytes,
                                    const platform::Platform& chip);
 Result<OutputForm> bound_output_form(const PortInfo& port, uint32_t type, uint32_t format, const platform::Platform& chip);
 
-// Bytes of dense data of the form.
-uint64_t dense_bytes(const PortInfo& port, const InputData& form);
+// Bytes of data of the form.
+uint64_t form_bytes(const PortInfo& port, const InputData& form);
 
 }  // namespace orknn::runtime

@@ -315,6 +315,27 @@ TEST(CApiZeroCopy, OutputsOfTheSizeTheirViewStatesAreNotWarnedOf) {
   set_log_sink({});
 }
 
+// Pictures passed through the copying call: dense, or in rows as the attributes state.
+TEST(CApiZeroCopy, PassedPicturesMayHaveRowsAsQueried) {
+  const std::vector<std::byte> model = bytes_of(int8_model(3, 4, 5));
+  const std::vector<uint8_t> pixels = ramp<uint8_t>(60);
+  TestContext context(model);
+  const rknn_tensor_attr attr = context.attr(RKNN_QUERY_NATIVE_INPUT_ATTR);
+  ASSERT_EQ(attr.size_with_stride, 4u * 16 * 3);
+  const auto result_of = [&](std::vector<uint8_t> bytes) {
+    rknn_input input{};
+    input.buf = bytes.data();
+    input.size = static_cast<uint32_t>(bytes.size());
+    input.pass_through = 1;
+    EXPECT_EQ(rknn_inputs_set(context, 1, &input), RKNN_SUCC) << orknn_last_error();
+    EXPECT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+    return context.output();
+  };
+  const std::vector<uint8_t> dense = result_of(pixels);
+  EXPECT_EQ(dense[1], pixels[3]) << "the channel's next pixel";
+  EXPECT_EQ(result_of(pitched(pixels, 4, 5, 3, 16)), dense);
+}
+
 // A bundled network in int8 or float16.
 std::vector<std::byte> bundled_model(const std::string& network, bool quantized) {
   const std::string folder = std::string(tests::kSourceFolder) + "/examples/models/";
