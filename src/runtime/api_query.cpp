@@ -48,6 +48,9 @@ bool has_general_inputs(const Context& context) {
   return library_offers("rknn_inputs_set") && !lacks(context, &platform::Features::general_api);
 }
 
+// What a caller makes memory of, so never 0: no block has that size.
+uint64_t reported_size(uint64_t bytes) { return std::max<uint64_t>(bytes, 64); }
+
 int query(Context& context, uint32_t command, void* info, uint32_t size) {
   constexpr const char* kName = "rknn_query";
   if (!info) return fail(RKNN_ERR_PARAM_INVALID, kName, "info is NULL");
@@ -93,9 +96,10 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
       return fill_info<rknn_mem_size>(info, size, [&](rknn_mem_size& m) {
         const MemorySizes sizes = session.memory();
         std::memset(&m, 0, sizeof m);
-        m.total_weight_size = saturate(sizes.weight_bytes);
-        m.total_internal_size = saturate(sizes.internal_bytes);
-        m.total_dma_allocated_size = sizes.total_bytes();
+        const uint64_t weights = reported_size(sizes.weight_bytes), internal = reported_size(sizes.internal_bytes);
+        m.total_weight_size = saturate(weights);
+        m.total_internal_size = saturate(internal);
+        m.total_dma_allocated_size = weights + internal + sizes.other_bytes();
         if (context.chip->features.sram_for_internal) {
           m.total_sram_size = saturate(static_cast<uint64_t>(context.chip->sram_bytes));
           m.free_sram_size = saturate(free_sram(*context.chip));

@@ -336,6 +336,20 @@ TEST(CApiZeroCopy, PassedPicturesMayHaveRowsAsQueried) {
   EXPECT_EQ(result_of(pitched(pixels, 4, 5, 3, 16)), dense);
 }
 
+// What clients make memory of is never 0.
+TEST(CApiZeroCopy, SizesOfMemoryAreNeverZero) {
+  TestContext context(bytes_of(capi_model("graph \"g\" (%x: float16[8]) -> (%y) {\n  %y: float16[8] = Neg(%x)\n}")),
+                      RKNN_FLAG_MEM_ALLOC_OUTSIDE);
+  rknn_mem_size sizes{};
+  ASSERT_EQ(rknn_query(context, RKNN_QUERY_MEM_SIZE, &sizes, sizeof sizes), RKNN_SUCC);
+  EXPECT_EQ(sizes.total_internal_size, 64u);
+  EXPECT_EQ(sizes.total_weight_size, 64u);
+  EXPECT_GE(sizes.total_dma_allocated_size, 128u);
+  const TestMemory internal(context, sizes.total_internal_size), weights(context, sizes.total_weight_size);
+  EXPECT_EQ(rknn_set_internal_mem(context, internal), RKNN_SUCC) << orknn_last_error();
+  EXPECT_EQ(rknn_set_weight_mem(context, weights), RKNN_SUCC) << orknn_last_error();
+}
+
 // A bundled network in int8 or float16.
 std::vector<std::byte> bundled_model(const std::string& network, bool quantized) {
   const std::string folder = std::string(tests::kSourceFolder) + "/examples/models/";
