@@ -218,7 +218,8 @@ TEST(ImportDarknet, TheLastOfTwoValuesCounts) {
   ASSERT_TRUE(imported) << imported.status().to_string();
   ASSERT_EQ(imported->source.warnings.size(), 2u);  // and the missing weights
   EXPECT_EQ(imported->source.warnings[1],
-            "line 9: option 'stride' is given again in [convolutional]; its last value '1' counts here, the first one in Darknet itself");
+            "line 9: option 'stride' is given again in [convolutional]; its last value '1' counts here, the first one in Darknet "
+            "itself");
   EXPECT_EQ(ir::to_dims(*imported->graph.tensor(imported->graph.outputs()[0]).shape), (ir::Dims{1, 2, 8, 8}));
 }
 
