@@ -20,6 +20,10 @@
 #include "runtime/cores.h"
 #include "temporary_folder.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#include <sanitizer/allocator_interface.h>
+#endif
+
 namespace orknn::tests {
 namespace {
 using runtime::CoreLease;
@@ -58,9 +62,13 @@ const std::vector<std::byte>& heavy_model() {
 }
 
 size_t heap_bytes() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return __sanitizer_get_current_allocated_bytes();  // their allocators do not take from the C library's heap
+#else
   malloc_trim(0);
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
+#endif
 }
 
 // Memory of the process that is its own, from the system's view.
