@@ -257,6 +257,16 @@ def test_several_devices_need_a_name(devices, model, capfd):
     api.release()
 
 
+def test_the_chip_itself_comes_before_its_family(devices, build, conv_model, capfd):
+    model = build(conv_model, target_platform="rk3566")
+    family, own = devices(name="family", platform="rk3568"), devices(name="own", platform="rk3566")
+    assert model.init_runtime("rk3566") == 0
+    assert len(own.status()["clients"]) == 1 and not family.status()["clients"]
+    assert own.kill(signal.SIGTERM) == 0
+    assert model.init_runtime("rk3566") == 0 and len(family.status()["clients"]) == 1
+    model.release()
+
+
 def test_a_key_is_needed_where_others_can_come(devices, model, tmp_path, monkeypatch, capfd):
     done = subprocess.run([SERVER, "--platform", "rk3588", "--listen", "0.0.0.0:0"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 1 and "needs a key" in done.stderr

@@ -38,7 +38,7 @@ constexpr const char* kNoConnection = "Connect to Device Failure (-1): ";  // wh
 // The device that is meant: (address, ""), or (None, what was tried) when there is none of that kind.
 std::pair<std::optional<std::string>, std::string> find_device(const std::string& chip, const std::string& id) {
   const auto found =
-      unlocked([&] { return remote::find_device(id, [&](const std::string& p) { return runtime::runs_models_of(p, chip); }); });
+      unlocked([&] { return remote::find_device(id, [&](const std::string& p) { return runtime::fit_of(p, chip); }); });
   if (PyErr_Occurred()) throw nb::python_error();  // Ctrl-C while boards were asked
   if (found.status().code() == Code::Io) throw nb::value_error(printable(kNoConnection + found.status().to_string()).c_str());
   check(found.status());

@@ -160,18 +160,24 @@ std::string no_server_on(const std::string& serial, const Status& problem) {
   return "the adb device '" + serial + "' has no rknn_server: " + problem.message();
 }
 
-Result<Location> only_device(const IsWanted& is_wanted) {
+Result<Location> only_device(const FitOf& fit_of) {
   std::vector<std::pair<std::string, Address>> fitting;
-  for (const Announcement& a : announced_servers())
-    if (is_wanted(a.platform)) fitting.emplace_back(a.name, a.address);
+  Fit best = Fit::Family;
+  const auto consider = [&](Fit fit, const std::string& name, const Address& address) {
+    if (fit < best) return;
+    if (fit > best) fitting.clear();
+    best = fit;
+    fitting.emplace_back(name, address);
+  };
+  for (const Announcement& a : announced_servers()) consider(fit_of(a.platform), a.name, a.address);
   std::string why;
   for (const std::string& serial : adb_serials()) {
     const Result<Address> address = forward(serial);
     const Answer answer = address ? ask_board(*address) : Answer{.problem = address.status()};
     if (!answer.is_server)
       why += (why.empty() ? "" : "; ") + no_server_on(serial, answer.problem);
-    else if (answer.platform.empty() || is_wanted(answer.platform))  // one that refuses to say counts: its error is the user's
-      fitting.emplace_back(serial, *address);
+    else  // one that refuses to say counts: its error is the user's
+      consider(answer.platform.empty() ? Fit::Family : fit_of(answer.platform), serial, *address);
   }
   if (fitting.empty()) return Location{.why = why};
   if (fitting.size() == 1) return Location{.address = fitting[0].second};
@@ -264,9 +270,9 @@ std::string device_of_environment() {
   return name ? name : "";
 }
 
-Result<Location> locate_device(const std::string& id, const IsWanted& is_wanted) {
+Result<Location> locate_device(const std::string& id, const FitOf& fit_of) {
   const std::string wanted = id.empty() ? device_of_environment() : id;
-  if (wanted.empty()) return only_device(is_wanted);
+  if (wanted.empty()) return only_device(fit_of);
   for (const Announcement& a : announced_servers())
     if (a.name == wanted) return Location{.address = a.address};
   const std::vector<std::string> serials = adb_serials();
@@ -281,8 +287,8 @@ Result<Location> locate_device(const std::string& id, const IsWanted& is_wanted)
   return Location{.address = std::move(address)};
 }
 
-Result<Location> find_device(const std::string& id, const IsWanted& is_wanted) {
-  ORKNN_TRY_ASSIGN(Location found, locate_device(id, is_wanted));
+Result<Location> find_device(const std::string& id, const FitOf& fit_of) {
+  ORKNN_TRY_ASSIGN(Location found, locate_device(id, fit_of));
   if (found.address) {
     ORKNN_TRY_ASSIGN(const DeviceOptions options, device_options_of_environment());
     const auto socket = Socket::connect(*found.address, Clock::now() + options.connect_timeout);

@@ -52,15 +52,17 @@ struct Location {
   std::optional<Address> address = {};  // nothing = there is no such device
   std::string why = {};                 // then: what was tried, where there is something to say
 };
-using IsWanted = std::function<bool(const std::string& platform)>;
+// How well a device's chip suits a model.
+enum class Fit : uint8_t { None, Family, Exact };
+using FitOf = std::function<Fit(const std::string& platform)>;
 
 // The device that ORKNN_DEVICE names; empty = it names none.
 std::string device_of_environment();
 // Where the device `id` is: an announced name, an adb serial (its port is forwarded), or an address. Without an id: ORKNN_DEVICE,
-// else the only device whose chip `is_wanted`. Boards at adb are asked for their chip: those without a server are no devices. An
-// error when there are several.
-Result<Location> locate_device(const std::string& id, const IsWanted& is_wanted);
+// else the only device whose chip fits best: the model's own chip before others of its family. Boards at adb are asked for their
+// chip: those without a server are no devices. An error when there are several.
+Result<Location> locate_device(const std::string& id, const FitOf& fit_of);
 // The same, and somebody accepts connections there. What ORKNN_DEVICE names must be in reach: Code::Io when it is not.
-Result<Location> find_device(const std::string& id, const IsWanted& is_wanted);
+Result<Location> find_device(const std::string& id, const FitOf& fit_of);
 
 }  // namespace orknn::remote

@@ -14,7 +14,7 @@ TEST(Discovery, WordsThatAreAddresses) {
   const tests::TemporaryFolder folder;
   ::setenv("ORKNN_DEVICE_DIR", folder.file("none").c_str(), 1);
   const auto meant = [](const std::string& id) -> std::string {
-    const auto found = locate_device(id, [](const std::string&) { return true; });
+    const auto found = locate_device(id, [](const std::string&) { return Fit::Exact; });
     if (!found) return "error";
     return found->address ? found->address->to_string() : "nobody";
   };

@@ -1,6 +1,7 @@
 // Sends a C program's models to a device that its environment names.
 #pragma once
 
+#include "remote/discovery.h"
 #include "runtime/session.h"
 
 namespace orknn::runtime {
@@ -22,7 +23,7 @@ class RunsHere {
   bool before_;
 };
 // Whether a device of this chip runs models made for that one; unknown names fit nothing.
-bool runs_models_of(const std::string& device_chip, const std::string& model_chip);
+remote::Fit fit_of(const std::string& device_chip, const std::string& model_chip);
 // Connects to the device at `address`, which must run the session's model, and uses it.
 Status use_device_at(Session& session, const remote::Address& address);
 
