@@ -177,14 +177,17 @@ def test_options_from_keys_have_their_effect(tmp_path, shapes_model, openrknn):
 def test_hybrid_steps(tmp_path, root, shapes_model, openrknn):
     pictures = sorted((root / "examples" / "models" / "pictures").glob("shape_*.png"))[:4]
     (tmp_path / "list.txt").write_text("\n".join(map(str, pictures)))
-    step1 = ("hybrid-step1", shapes_model, "-t", "rk3588", "--dataset", tmp_path / "list.txt", "-o", tmp_path)
+    folder = tmp_path / "new" / "folder"  # is made
+    step1 = ("hybrid-step1", shapes_model, "-t", "rk3588", "--dataset", tmp_path / "list.txt", "-o", folder)
     done = openrknn(*step1, "--proposal", "--auto-hybrid", "0.9999")
     assert done.returncode == 0, done.stderr
-    (cfg,) = tmp_path.glob("*.quantization.cfg")
+    (cfg,) = folder.glob("*.quantization.cfg")
     assert cfg.name in done.stdout
     built = openrknn("hybrid-step2", cfg, "-o", tmp_path / "hybrid.rknn")
     assert built.returncode == 0, built.stderr
     assert openrknn("info", tmp_path / "hybrid.rknn").returncode == 0
     assert openrknn(*step1, "--between", "x").returncode == 1
+    blocked = openrknn(*step1[:-1], tmp_path / "list.txt" / "below")
+    assert blocked.returncode == 1 and "list.txt/below' cannot be made" in blocked.stderr
     gone = openrknn("hybrid-step2", tmp_path / "gone.quantization.cfg", "-o", tmp_path / "x.rknn")
     assert gone.returncode == 1 and "gone" in gone.stderr and not (tmp_path / "x.rknn").exists()

@@ -12,6 +12,7 @@
 
 #include "base/file_name.h"
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/log.h"
 #include "data/npy.h"
 #include "format/rknn_file.h"
@@ -209,7 +210,7 @@ class Analysis {
           .hint("build without inputs_yuv_fmt first");
     ORKNN_TRY_ASSIGN(const Samples sample, listed ? Samples::open(options_.dataset, built_.reference, rules, compiling)
                                                   : Samples::of_files(options_.inputs, built_.reference, rules, compiling));
-    for (const char* folder : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder(folder));
+    for (const char* role : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder_of(role));
     const int64_t steps = options_.target.empty() ? 3 : 5;
     building_.report("AccuracyAnalysing", 0, steps);
     ORKNN_TRY(sample.run(built_.reference, 1,
@@ -274,13 +275,7 @@ class Analysis {
     if (role == "runtime") return !options_.target.empty();
     return role != "single" || building_.is_toolkit1();
   }
-  Status make_folder(std::string_view role) const {
-    if (!wants(role)) return {};
-    std::error_code problem;
-    std::filesystem::create_directories(folder(role), problem);
-    if (problem) return io_error(fmt::format("the folder '{}' cannot be made: {}", folder(role).string(), problem.message()));
-    return {};
-  }
+  Status make_folder_of(std::string_view role) const { return wants(role) ? make_folder(folder(role).string()) : Status(); }
 
   void write(std::string_view role, const LayerAccuracy& row, std::span<const int64_t> dims, std::span<const float> values) {
     if (!wants(role) || !problems_) return;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/utf8.h"
 #include "data/dataset.h"
 #include "data/npy.h"
@@ -125,13 +126,6 @@ Status write_arrays(const std::vector<ir::TensorData>& arrays, const fs::path& f
     ORKNN_TRY(data::write_npy((folder / fmt::format("{}_{}.npy", what, i)).string(), arrays[i]));
   return {};
 }
-
-Status make_folder(const fs::path& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  return problem ? io_error(fmt::format("the folder '{}' cannot be made: {}", to_utf8(path.string()), problem.message()))
-                 : Status();
-}
 }  // namespace
 
 Result<bool> generate_project(const std::shared_ptr<const format::Model>& model, const CodegenRequest& request) {
@@ -151,7 +145,7 @@ Result<bool> generate_project(const std::shared_ptr<const format::Model>& model,
     ORKNN_TRY_ASSIGN(arrays, run_once(*session, request));
   }
   for (const char* part : {"src", "model", "data"})
-    if (part != std::string_view("data") || !request.inputs.empty()) ORKNN_TRY(make_folder(folder / part));
+    if (part != std::string_view("data") || !request.inputs.empty()) ORKNN_TRY(make_folder((folder / part).string()));
   const std::string file = plain_name(model->name) + ".rknn";
   ORKNN_TRY(write_arrays(arrays.inputs, folder / "data", "input"));
   ORKNN_TRY(write_arrays(arrays.outputs, folder / "data", "output"));

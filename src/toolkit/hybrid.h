@@ -14,7 +14,7 @@ struct HybridRequest {
   bool proposal = false;  // the file names the layers that auto_hybrid would leave in float
   size_t proposal_samples = 1;
   std::vector<std::pair<std::string, std::string>> custom = {};  // every layer between two tensors leaves int8
-  std::string folder = ".";
+  std::string folder = ".";                                      // of the files; made if it is missing
 };
 
 struct HybridStep1 {

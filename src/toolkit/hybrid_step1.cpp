@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/folders.h"
 #include "format/rknn_file.h"
 #include "ops/facts.h"
 #include "quantize/parameters.h"
@@ -240,6 +241,7 @@ Result<HybridStep1> write_step1(const BuildOptions& options, const Imported& imp
   const std::string stem = (std::filesystem::path(request.folder) / stem_of(options, imported)).string();
   const std::vector<std::string> paths{stem + (toolkit1 ? ".json" : ".model"), stem + ".data", stem + ".quantization.cfg"};
   ORKNN_TRY(check_overwriting(paths, imported.files));
+  ORKNN_TRY(make_folder(request.folder));
   const auto save = [](const std::string& path, const std::string& text) {
     return write_file_atomically(path, [&](FileWriter& out) { return out.write(text); });
   };

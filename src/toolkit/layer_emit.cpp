@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/folders.h"
 #include "data/npy.h"
 #include "silicon/chip_model.h"
 #include "toolkit/layer_description.h"
@@ -68,9 +69,7 @@ class Emitter {
     ORKNN_TRY(place());
     ORKNN_TRY(make_streams());
     ORKNN_TRY(execute());
-    std::error_code failed;
-    fs::create_directories(out_, failed);
-    if (failed) return io_error("cannot make the folder '" + out_.string() + "': " + failed.message());
+    ORKNN_TRY(make_folder(out_.string()));
     ORKNN_TRY(write_results());
     ORKNN_TRY(copy_operands());
     ORKNN_TRY(write_streams());

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/folders.h"
 #include "commands.h"
 #include "terminal.h"
 #include "toolkit/convert_file.h"
@@ -45,9 +46,7 @@ Status convert_yml(const std::string& file, const std::string& output, const std
   const bool is_file = output.ends_with(".rknn");
   if (is_file && models.size() != 1)
     return invalid_argument(fmt::format("the file describes {} models", models.size())).hint("give a folder with -o");
-  std::error_code problem;
-  if (!is_file) std::filesystem::create_directories(output, problem);
-  if (problem) return io_error(fmt::format("the folder '{}' cannot be made: {}", output, problem.message()));
+  if (!is_file) ORKNN_TRY(make_folder(output));
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const toolkit::ConvertFile& model : models) {
     const std::string path = is_file ? output : (std::filesystem::path(output) / (model.name + ".rknn")).string();

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/folders.h"
 #include "base/version.h"
 #include "commands.h"
 #include "terminal.h"
@@ -88,9 +89,7 @@ std::string man_page(const CLI::App& app, const CLI::App& command) {
 }
 
 Status write_pages(const CLI::App& app, const std::string& folder) {
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  if (problem) return io_error(fmt::format("the folder '{}' cannot be made: {}", folder, problem.message()));
+  ORKNN_TRY(make_folder(folder));
   std::vector<const CLI::App*> commands = app.get_subcommands(nullptr);
   commands.insert(commands.begin(), &app);
   for (const CLI::App* command : commands) {
