@@ -281,9 +281,14 @@ def build_project(folder, openrknn):
     ):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-    return lambda *words: subprocess.run(
-        [folder / "build" / "rknn_app_demo", *map(str, words)], capture_output=True, text=True, env=environment, timeout=60
-    )
+
+    def run(*words):
+        program = [folder / "build" / "rknn_app_demo", *map(str, words)]
+        done = subprocess.run(program, capture_output=True, text=True, env=environment, timeout=60)
+        assert done.returncode != 0 or not [line for line in done.stderr.splitlines() if line.startswith("E ")], done.stderr
+        return done
+
+    return run
 
 
 @pytest.fixture
@@ -326,6 +331,71 @@ def test_generated_project_without_inputs(make_onnx, tmp_path, openrknn):
     done = build_project(tmp_path / "app", openrknn)()
     assert done.returncode == 0 and "output 1 'z':" in done.stdout and "cosine" not in done.stdout
     assert openrknn("codegen", tmp_path / "m.rknn", "-o", tmp_path / "app").returncode == 1
+
+
+INTEGER_MODEL = dict(
+    nodes=[
+        ("Conv", ["p", "w"], ["c"], {"pads": [1, 1, 1, 1]}),
+        ("Add", ["i", "one"], ["d"], {}),
+        ("Greater", ["i", "one"], ["e"], {}),
+        ("Not", ["f"], ["n"], {}),
+    ],
+    # 30 pixels: rows of bytes are padded in memory
+    inputs={"p": ("float32", [1, 3, 16, 30]), "i": ("int64", [1, 10]), "f": ("bool", [1, 2, 4, 4])},
+    outputs={
+        "c": ("float32", [1, 4, 16, 30]),
+        "d": ("int64", [1, 10]),
+        "e": ("bool", [1, 10]),
+        "n": ("bool", [1, 2, 4, 4]),
+    },
+)
+
+
+@pytest.mark.parametrize("given", ["float32", "float16", "float64", "uint8", "int32"])
+def test_generated_project_converts_numbers(make_onnx, given, tmp_path, openrknn):
+    """Every type of array to inputs of real numbers, integers and flags; outputs of all three kinds."""
+    random = np.random.default_rng(0)
+    constants = {"w": random.normal(size=(4, 3, 3, 3)).astype("float32"), "one": np.array([1], "int64")}
+    rknn = RKNN()
+    means, stds = [[10, 20, 30], [0] * 10, [0, 0]], [[50, 60, 70], [1] * 10, [1, 1]]
+    rknn.config(target_platform="rk3588", mean_values=means, std_values=stds)
+    assert rknn.load_onnx(make_onnx(**INTEGER_MODEL, initializers=constants)) == 0 and rknn.build(do_quantization=False) == 0
+    arrays = {
+        "p": random.integers(0, 255, (1, 3, 16, 30)).astype(given),
+        "i": np.arange(10).reshape(1, 10).astype(given),
+        "f": (random.integers(0, 2, (1, 2, 4, 4)) == 1).astype("bool" if given == "float32" else given),
+    }
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    files = [tmp_path / f"{name}.npy" for name in arrays]
+    assert rknn.codegen(str(tmp_path / "app"), files) == 0
+    run = build_project(tmp_path / "app", openrknn)
+    done = run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "zero copy" in done.stdout and done.stdout.count("cosine 1.000000") == 4
+    assert "output 1 'd': 1 2 3 4 5" in done.stdout and "output 2 'e': 0 0 1 1 1" in done.stdout
+
+
+def test_generated_project_without_arrays_gives_integers_legal_values(make_onnx, tmp_path, openrknn):
+    table = np.arange(6, dtype="float32").reshape(2, 3)
+    model = make_onnx(
+        [("Gather", ["table", "i"], ["y"], {})], {"i": ("int64", [4])}, {"y": ("float32", [4, 3])}, initializers={"table": table}
+    )
+    make_rknn(model, tmp_path / "m.rknn")
+    assert openrknn("codegen", tmp_path / "m.rknn", "-o", tmp_path / "app").returncode == 0
+    done = build_project(tmp_path / "app", openrknn)()
+    assert done.returncode == 0 and "output 0 'y': 0 1 2 3 4" in done.stdout, done.stdout + done.stderr
+
+
+def test_generated_project_with_an_output_of_open_extents(make_onnx, tmp_path, openrknn):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    model = make_onnx([("NonZero", ["x"], ["y"], {})], {"x": ("float32", [1, 4])}, {"y": ("int64", None)})
+    assert rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0
+    np.save(tmp_path / "x.npy", np.array([[0, 1, 0, 2]], "float32"))
+    assert rknn.codegen(str(tmp_path / "app"), [tmp_path / "x.npy"]) == 0
+    done = build_project(tmp_path / "app", openrknn)()
+    assert done.returncode == 0 and "output 0 'y': 0 0 1 3 ... cosine 1.000000" in done.stdout, done.stdout + done.stderr
 
 
 def test_codegen_leaves_folders_alone(plain, tmp_path, capfd):

@@ -12,6 +12,7 @@
 #include "data/npy.h"
 #include "format/rknn_file.h"
 #include "ir/tensor_data.h"
+#include "runtime/input_shapes.h"
 #include "runtime/session.h"
 #include "toolkit/codegen_texts.h"
 
@@ -49,8 +50,9 @@ std::string model_info(const format::Model& model, const runtime::Session& sessi
   std::replace(ports.begin(), ports.end(), '\\', '/');  // a backslash at the end of a comment would join the next line
   return fmt::format(
       "// What the toolkit knows of the model, made for {}.\n{}#pragma once\n\nstatic const char kModelFile[] = {};\n"
+      "static const bool kHasShapeSets = {};  // built with dynamic_input\n"
       "static const bool kStoredArrays = {};  // in data/: inputs, and the outputs that the simulator computed\n",
-      model.target_platform, ports, literal(file), has_arrays);
+      model.target_platform, ports, literal(file), runtime::has_shape_sets(model), has_arrays);
 }
 
 std::string readme(const format::Model& model, const runtime::Session& session) {

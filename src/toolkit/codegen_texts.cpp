@@ -63,7 +63,7 @@ For a board, cross-compiled for Linux: add `-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SY
 
 It loads the model, fills the inputs, runs it, prints the time of a run and, for each output, its first values. Without arguments it takes the arrays in `data/`; where
 `data/output_*.npy` hold what the toolkit's simulator computed, each output is compared with it and the program ends with 1 when a cosine is below 0.98. Arrays of
-4-D inputs are in NHWC order.
+4-D inputs are in NHWC order; numbers of other types than the input's are converted. `-m` names another file of the same model.
 
 | file | what |
 |---|---|
@@ -115,7 +115,8 @@ inline Array read_npy(const std::string& path) {
   const std::string header(bytes.data() + begin - length, length);
   const std::string type = npy_field(header, "descr"), order = npy_field(header, "fortran_order"), shape = npy_field(header, "shape");
   const size_t quote = type.find('\'');
-  if (quote == std::string::npos || quote + 3 >= type.size() || type[quote + 1] == '>') throw std::runtime_error(path + " holds no little-endian numbers");
+  if (quote == std::string::npos || quote + 3 >= type.size() || type[quote + 1] == '>' || !std::strchr("fiub", type[quote + 2]))
+    throw std::runtime_error(path + " holds no little-endian numbers");
   if (order.find("False") == std::string::npos || order.find("False") > 2) throw std::runtime_error(path + " is in Fortran order");
   Array array;
   array.kind = type[quote + 2];
@@ -134,6 +135,18 @@ inline Array read_npy(const std::string& path) {
   }
   array.data.assign(bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.end());
   if (array.data.size() != count * array.element_bytes) throw std::runtime_error(path + " has another size than its header says");
+  // The runtime has no type for doubles and unsigned numbers of 64 bits.
+  if (array.kind == 'f' && array.element_bytes == 8) {
+    for (size_t i = 0; i < count; ++i) {
+      double number;
+      std::memcpy(&number, &array.data[i * sizeof number], sizeof number);
+      const float rounded = static_cast<float>(number);
+      std::memcpy(&array.data[i * sizeof rounded], &rounded, sizeof rounded);
+    }
+    array.element_bytes = sizeof(float);
+    array.data.resize(count * sizeof(float));
+  }
+  if (array.kind == 'u' && array.element_bytes == 8) array.kind = 'i';
   return array;
 }
 )text";
@@ -150,7 +163,8 @@ const std::string_view kProjectRunnerHeader = R"text(// A .rknn model with its i
 // Errors are thrown as std::runtime_error. Not for two threads at once.
 class ModelRunner {
  public:
-  explicit ModelRunner(const std::string& path);
+  // `has_shape_sets`: the model was built with dynamic_input, so that shapes are chosen before it runs.
+  ModelRunner(const std::string& path, bool has_shape_sets);
   ~ModelRunner();
   ModelRunner(const ModelRunner&) = delete;
   ModelRunner& operator=(const ModelRunner&) = delete;
@@ -160,7 +174,8 @@ class ModelRunner {
   // Whether memory is shared with the NPU; known after set_inputs().
   bool is_zero_copy() const { return !memories_.empty(); }
 
-  // One array per input; of 4-D inputs in NHWC order. A model with several shapes takes those of the arrays.
+  // One array per input; of 4-D inputs in NHWC order. A model with several shapes takes those of the arrays. Numbers are converted
+  // to a type that the input takes.
   void set_inputs(const std::vector<Array>& arrays);
   void run();
   // After a run: output `index` as real numbers.
@@ -174,6 +189,7 @@ class ModelRunner {
   void hand_over(const std::vector<Array>& arrays);
 
   rknn_context context_ = 0;
+  const bool has_shape_sets_;
   std::vector<rknn_tensor_attr> inputs_, outputs_;
   std::vector<rknn_tensor_mem*> memories_;  // of the inputs, then of the outputs
   std::vector<std::vector<float> > results_;  // without shared memory
@@ -182,6 +198,7 @@ class ModelRunner {
 
 const std::string_view kProjectRunner = R"text(#include "model_runner.h"
 
+#include <cmath>
 #include <cstdio>
 
 namespace {
@@ -204,20 +221,91 @@ rknn_tensor_type type_of(const Array& array) {
   }
 }
 
-// The rows of a picture may be longer in memory than what they hold.
+// Types that the runtime converts from bytes and real numbers, and to real numbers. Numbers of the others go in and out as they are.
+bool is_converted(rknn_tensor_type type) {
+  return type == RKNN_TENSOR_INT8 || type == RKNN_TENSOR_UINT8 || type == RKNN_TENSOR_FLOAT16 || type == RKNN_TENSOR_FLOAT32;
+}
+
+template <class T>
+double element(const char* data, size_t index) {
+  T value;
+  std::memcpy(&value, data + index * sizeof value, sizeof value);
+  return static_cast<double>(value);
+}
+
+double half_element(const char* data, size_t index) {
+  uint16_t bits;
+  std::memcpy(&bits, data + index * sizeof bits, sizeof bits);
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double size = exponent == 31  ? (fraction ? NAN : INFINITY)
+                      : exponent == 0 ? std::ldexp(fraction, -24)
+                                      : std::ldexp(1024 + fraction, exponent - 25);
+  return bits & 0x8000 ? -size : size;
+}
+
+double number_at(const char* data, rknn_tensor_type type, size_t index) {
+  switch (type) {
+    case RKNN_TENSOR_BOOL: return element<uint8_t>(data, index) != 0;
+    case RKNN_TENSOR_UINT8: return element<uint8_t>(data, index);
+    case RKNN_TENSOR_INT8: return element<int8_t>(data, index);
+    case RKNN_TENSOR_UINT16: return element<uint16_t>(data, index);
+    case RKNN_TENSOR_INT16: return element<int16_t>(data, index);
+    case RKNN_TENSOR_UINT32: return element<uint32_t>(data, index);
+    case RKNN_TENSOR_INT32: return element<int32_t>(data, index);
+    case RKNN_TENSOR_INT64: return element<int64_t>(data, index);
+    case RKNN_TENSOR_FLOAT16: return half_element(data, index);
+    default: return element<float>(data, index);
+  }
+}
+
+template <class T>
+Array converted(const Array& array, char kind) {
+  Array result;
+  result.kind = kind;
+  result.element_bytes = sizeof(T);
+  result.shape = array.shape;
+  result.data.resize(array.count() * sizeof(T));
+  for (size_t i = 0; i < array.count(); ++i) {
+    const T value = static_cast<T>(number_at(array.data.data(), type_of(array), i));
+    std::memcpy(&result.data[i * sizeof value], &value, sizeof value);
+  }
+  return result;
+}
+
+// The array as an input of the reported type takes it.
+Array taken(const Array& array, rknn_tensor_type reported) {
+  if (!is_converted(reported) && type_of(array) == reported) return array;
+  switch (reported) {
+    case RKNN_TENSOR_BOOL: return converted<bool>(array, 'b');
+    case RKNN_TENSOR_UINT16: return converted<uint16_t>(array, 'u');
+    case RKNN_TENSOR_INT16: return converted<int16_t>(array, 'i');
+    case RKNN_TENSOR_UINT32: return converted<uint32_t>(array, 'u');
+    case RKNN_TENSOR_INT32: return converted<int32_t>(array, 'i');
+    case RKNN_TENSOR_INT64: return converted<int64_t>(array, 'i');
+    // What is int8 or float16 already would be taken for normalized and quantized.
+    default: return type_of(array) == RKNN_TENSOR_UINT8 ? array : converted<float>(array, 'f');
+  }
+}
+
+rknn_tensor_type bound_type(const rknn_tensor_attr& output) { return is_converted(output.type) ? RKNN_TENSOR_FLOAT32 : output.type; }
+
+// Pictures of bytes are read by the NPU itself: their rows may be longer in memory than what they hold.
+bool has_padded_rows(const Array& array, const rknn_tensor_attr& attr) {
+  return array.element_bytes == 1 && attr.fmt == RKNN_TENSOR_NHWC && attr.n_dims == 4 && attr.w_stride > attr.dims[2];
+}
+
 void copy_rows(const Array& array, const rknn_tensor_attr& attr, char* to) {
-  const bool has_rows = attr.fmt == RKNN_TENSOR_NHWC && attr.n_dims == 4 && attr.w_stride > attr.dims[2];
-  if (!has_rows) {
+  if (!has_padded_rows(array, attr)) {
     std::memcpy(to, array.data.data(), array.data.size());
     return;
   }
-  const size_t pixel = attr.dims[3] * array.element_bytes, row = attr.dims[2] * pixel, step = attr.w_stride * pixel;
+  const size_t row = attr.dims[2] * attr.dims[3], step = attr.w_stride * attr.dims[3];
   for (size_t i = 0; i < array.data.size() / row; ++i) std::memcpy(to + i * step, array.data.data() + i * row, row);
 }
 
 }  // namespace
 
-ModelRunner::ModelRunner(const std::string& path) {
+ModelRunner::ModelRunner(const std::string& path, bool has_shape_sets) : has_shape_sets_(has_shape_sets) {
   std::ifstream file(path.c_str(), std::ios::binary);
   if (!file) throw std::runtime_error("cannot open " + path);
   std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -250,10 +338,9 @@ void ModelRunner::describe() {
 }
 
 void ModelRunner::choose_shapes(const std::vector<Array>& arrays) {
-  rknn_input_range range;
-  std::memset(&range, 0, sizeof range);
-  if (rknn_query(context_, RKNN_QUERY_INPUT_DYNAMIC_RANGE, &range, sizeof range) != RKNN_SUCC || range.shape_number < 2) return;
+  if (!has_shape_sets_) return;
   for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (arrays[i].shape.size() > RKNN_MAX_DIMS) throw std::runtime_error("input " + std::to_string(i) + " has too many dimensions");
     inputs_[i].n_dims = static_cast<uint32_t>(arrays[i].shape.size());
     for (size_t d = 0; d < arrays[i].shape.size(); ++d) inputs_[i].dims[d] = static_cast<uint32_t>(arrays[i].shape[d]);
   }
@@ -266,27 +353,31 @@ void ModelRunner::set_inputs(const std::vector<Array>& arrays) {
   if (arrays.size() != inputs_.size())
     throw std::runtime_error("the model has " + std::to_string(inputs_.size()) + " inputs, found " + std::to_string(arrays.size()) + " arrays");
   choose_shapes(arrays);
-  for (size_t i = 0; i < arrays.size(); ++i)
+  std::vector<Array> given;
+  for (size_t i = 0; i < arrays.size(); ++i) {
     if (arrays[i].count() != inputs_[i].n_elems)
       throw std::runtime_error("input " + std::to_string(i) + " has " + std::to_string(inputs_[i].n_elems) + " elements, the array " +
                                std::to_string(arrays[i].count()));
+    given.push_back(taken(arrays[i], inputs_[i].type));
+  }
   release_memory();
-  if (!share_memory(arrays)) {
+  if (!share_memory(given)) {
     release_memory();
-    hand_over(arrays);
+    hand_over(given);
   }
 }
 
 // False when the runtime does not offer it for these tensors.
 bool ModelRunner::share_memory(const std::vector<Array>& arrays) {
+  for (const rknn_tensor_attr& attr : outputs_)
+    if (attr.n_elems == 0) return false;  // its extents are known after a run
   for (size_t i = 0; i < inputs_.size(); ++i) {
     rknn_tensor_attr attr = inputs_[i];
     attr.type = type_of(arrays[i]);
     attr.pass_through = 0;
     attr.size = static_cast<uint32_t>(arrays[i].data.size());
     size_t bytes = attr.size;
-    if (attr.fmt == RKNN_TENSOR_NHWC && attr.n_dims == 4 && attr.w_stride > attr.dims[2])
-      bytes = static_cast<size_t>(attr.dims[0]) * attr.dims[1] * attr.w_stride * attr.dims[3] * arrays[i].element_bytes;
+    if (has_padded_rows(arrays[i], attr)) bytes = static_cast<size_t>(attr.dims[0]) * attr.dims[1] * attr.w_stride * attr.dims[3];
     rknn_tensor_mem* memory = rknn_create_mem(context_, static_cast<uint32_t>(bytes));
     if (!memory) return false;
     memories_.push_back(memory);
@@ -295,8 +386,8 @@ bool ModelRunner::share_memory(const std::vector<Array>& arrays) {
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     rknn_tensor_attr attr = outputs_[i];
-    attr.type = RKNN_TENSOR_FLOAT32;
-    attr.size = attr.n_elems * static_cast<uint32_t>(sizeof(float));
+    attr.type = bound_type(attr);
+    if (attr.type == RKNN_TENSOR_FLOAT32) attr.size = attr.n_elems * static_cast<uint32_t>(sizeof(float));
     rknn_tensor_mem* memory = rknn_create_mem(context_, attr.size);
     if (!memory) return false;
     memories_.push_back(memory);
@@ -345,8 +436,10 @@ std::vector<float> ModelRunner::output(size_t index) {
   if (!is_zero_copy()) return results_.at(index);
   rknn_tensor_mem* memory = memories_.at(inputs_.size() + index);
   rknn_mem_sync(context_, memory, RKNN_MEMORY_SYNC_FROM_DEVICE);
-  const float* values = static_cast<const float*>(memory->virt_addr);
-  return std::vector<float>(values, values + outputs_[index].n_elems);
+  std::vector<float> values(outputs_[index].n_elems);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(number_at(static_cast<const char*>(memory->virt_addr), bound_type(outputs_[index]), i));
+  return values;
 }
 )text";
 
@@ -405,7 +498,9 @@ Array made_up(const rknn_tensor_attr& attr) {
   array.kind = 'u';
   array.element_bytes = 1;
   for (uint32_t i = 0; i < attr.n_dims; ++i) array.shape.push_back(attr.dims[i]);
-  for (uint32_t i = 0; i < attr.n_elems; ++i) array.data.push_back(static_cast<char>(i * 31 % 255));
+  // 0 and 1 are legal indices, tokens and flags.
+  const bool is_real = attr.type == RKNN_TENSOR_FLOAT16 || attr.type == RKNN_TENSOR_INT8 || attr.type == RKNN_TENSOR_UINT8;
+  for (uint32_t i = 0; i < attr.n_elems; ++i) array.data.push_back(static_cast<char>(i * 31 % (is_real ? 255 : 2)));
   return array;
 }
 
@@ -430,7 +525,7 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
 
 int run(const Arguments& arguments) {
   const std::string folder = own_folder();
-  ModelRunner model(arguments.model.empty() ? folder + "/model/" + kModelFile : arguments.model);
+  ModelRunner model(arguments.model.empty() ? folder + "/model/" + kModelFile : arguments.model, kHasShapeSets);
   std::vector<std::string> files = arguments.inputs;
   const bool compares = files.empty() && kStoredArrays;
   if (compares)
