@@ -398,6 +398,50 @@ def test_generated_project_with_an_output_of_open_extents(make_onnx, tmp_path, o
     assert done.returncode == 0 and "output 0 'y': 0 0 1 3 ... cosine 1.000000" in done.stdout, done.stdout + done.stderr
 
 
+SETS = {
+    "one": [[[1, 3, 16, 16]]],
+    "sizes": [[[1, 3, 32, 32]], [[1, 3, 16, 16]]],
+    "batches": [[[4, 3, 16, 16]], [[2, 3, 16, 16]], [[1, 3, 16, 16]]],
+}
+
+
+@pytest.mark.parametrize("sets", SETS.values(), ids=SETS)
+def test_codegen_takes_an_array_of_every_shape_set(make_onnx, sets, tmp_path, openrknn, capfd):
+    weights = np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype("float32")
+    model = make_onnx(
+        [("Conv", ["x", "w"], ["y"], {})],
+        {"x": ("float32", ["n", 3, "h", "w_"])},
+        {"y": ("float32", None)},
+        initializers={"w": weights},
+    )
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", dynamic_input=sets)
+    assert rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0
+    for (shape,) in sets:
+        np.save(tmp_path / "x.npy", np.random.default_rng(1).normal(size=shape).astype("float32"))
+        assert rknn.codegen(str(tmp_path / "app"), [tmp_path / "x.npy"], overwrite=True) == 0
+        assert list(np.load(tmp_path / "app" / "data" / "output_0.npy").shape) == [shape[0], 4, shape[2] - 2, shape[3] - 2]
+        done = build_project(tmp_path / "app", openrknn)()
+        assert done.returncode == 0 and "cosine 1.000000" in done.stdout, done.stdout + done.stderr
+    info = (tmp_path / "app" / "src" / "model_info.h").read_text()
+    assert " or ".join(str(shape).replace(" ", "") for (shape,) in sets) in info
+    capfd.readouterr()
+    np.save(tmp_path / "x.npy", np.zeros((1, 3, 7, 7), "float32"))
+    assert rknn.codegen(str(tmp_path / "app"), [tmp_path / "x.npy"], overwrite=True) == -1
+    refused = capfd.readouterr().err
+    assert "does not fit input 'x'" in refused and all(str(shape).replace(" ", "") in refused for (shape,) in sets)
+
+
+def test_codegen_scales_pictures_to_the_largest_shape_set(make_onnx, picture, tmp_path):
+    model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [1, 3, "h", "w"])}, {"y": ("float32", None)})
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", dynamic_input=[[[1, 3, 48, 48]], [[1, 3, 16, 16]]])
+    assert rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0
+    assert rknn.codegen(str(tmp_path / "app"), [picture]) == 0
+    assert np.load(tmp_path / "app" / "data" / "input_0.npy").shape == (1, 48, 48, 3)
+    assert rknn.codegen(str(tmp_path / "other"), [tmp_path / "gone.png"]) == -1
+
+
 def test_codegen_leaves_folders_alone(plain, tmp_path, capfd):
     rknn = RKNN()
     assert rknn.load_rknn(str(plain)) == 0

@@ -1,6 +1,7 @@
 #include "toolkit/codegen.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,11 +11,13 @@
 #include "base/utf8.h"
 #include "data/dataset.h"
 #include "data/npy.h"
+#include "data/picture.h"
 #include "format/rknn_file.h"
 #include "ir/tensor_data.h"
 #include "runtime/input_shapes.h"
 #include "runtime/session.h"
 #include "toolkit/codegen_texts.h"
+#include "toolkit/shape_sets.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -38,15 +41,32 @@ std::string plain_name(const std::string& name) {
   return plain.empty() || plain[0] == '.' ? "model" : plain;
 }
 
-std::string port_row(const runtime::PortInfo& port) {
-  return fmt::format("{}, {}, {}", to_utf8(port.name), ir::to_string(port.dims), dtype_name(port.source_dtype));
+struct PortRow {
+  const char* side;
+  std::string text;  // name, the shapes of all sets, type
+};
+
+std::vector<PortRow> port_rows(const runtime::Session& session) {
+  std::vector<PortRow> rows;
+  for (const char* side : {"input", "output"}) {
+    std::vector<std::vector<runtime::PortInfo>> sets;
+    for (size_t s = 0; s < session.model().programs.size(); ++s)
+      sets.push_back(side == std::string_view("input") ? session.inputs_of_program(s) : session.outputs_of_program(s));
+    for (size_t i = 0; i < sets[0].size(); ++i) {
+      std::vector<std::string> shapes;
+      for (const std::vector<runtime::PortInfo>& ports : sets) shapes.push_back(ir::to_string(ports[i].dims));
+      const runtime::PortInfo& port = sets[0][i];
+      rows.push_back({side, printable(fmt::format("{}, {}, {}", to_utf8(port.name), fmt::join(shapes, " or "),
+                                                  dtype_name(port.source_dtype)))});
+    }
+  }
+  return rows;
 }
 
-std::string model_info(const format::Model& model, const runtime::Session& session, const std::string& file, bool has_arrays) {
+std::string model_info(const runtime::Session& session, const std::string& file, bool has_arrays) {
+  const format::Model& model = session.model();
   std::string ports;
-  for (const auto* list : {&session.inputs(), &session.outputs()})
-    for (const runtime::PortInfo& port : *list)
-      ports += fmt::format("// {}: {}\n", list == &session.inputs() ? "input" : "output", printable(port_row(port)));
+  for (const PortRow& row : port_rows(session)) ports += fmt::format("// {}: {}\n", row.side, row.text);
   std::replace(ports.begin(), ports.end(), '\\', '/');  // a backslash at the end of a comment would join the next line
   return fmt::format(
       "// What the toolkit knows of the model, made for {}.\n{}#pragma once\n\nstatic const char kModelFile[] = {};\n"
@@ -55,11 +75,11 @@ std::string model_info(const format::Model& model, const runtime::Session& sessi
       model.target_platform, ports, literal(file), runtime::has_shape_sets(model), has_arrays);
 }
 
-std::string readme(const format::Model& model, const runtime::Session& session) {
+std::string readme(const runtime::Session& session) {
+  const format::Model& model = session.model();
   std::string text = fmt::format("# rknn_app_demo: {} on {}\n\n| | name, shape, type in the source model |\n|---|---|\n",
                                  printable(to_utf8(model.name)), model.target_platform);
-  for (const runtime::PortInfo& port : session.inputs()) text += fmt::format("| input | {} |\n", printable(port_row(port)));
-  for (const runtime::PortInfo& port : session.outputs()) text += fmt::format("| output | {} |\n", printable(port_row(port)));
+  for (const PortRow& row : port_rows(session)) text += fmt::format("| {} | {} |\n", row.side, row.text);
   return text + std::string(kProjectReadme);
 }
 
@@ -83,20 +103,55 @@ ir::TensorData in_nhwc(const ir::TensorData& value, ir::Layout layout) {
   return result;
 }
 
-Result<std::vector<ir::TensorData>> read_inputs(const runtime::Session& session, const CodegenRequest& request,
-                                                std::vector<ir::Layout>& layouts) {
-  std::vector<data::ModelInput> described;
-  for (size_t i = 0; i < session.inputs().size(); ++i) {
-    const runtime::PortInfo& port = session.inputs()[i];
+Result<std::vector<data::ModelInput>> inputs_of_set(const runtime::Session& session, size_t set, const CodegenRequest& request) {
+  std::vector<data::ModelInput> inputs;
+  for (const runtime::PortInfo& port : session.inputs_of_program(set)) {
     if (std::any_of(port.dims.begin(), port.dims.end(), [](int64_t d) { return d < 0; }))
       return unsupported("input '" + to_utf8(port.name) + "' has no fixed shape");
     const auto& swaps = request.swap_red_blue;
+    const size_t i = inputs.size();
     const bool swap = !swaps.empty() && (swaps.size() == 1 ? swaps[0] : i < swaps.size() && swaps[i]);
-    described.push_back({port.name, port.dims, port.layout, swap});
-    layouts.push_back(port.layout);
+    inputs.push_back({port.name, port.dims, port.layout, swap});
   }
-  ORKNN_TRY_ASSIGN(const data::Dataset sample, data::Dataset::of_files(request.inputs, described));
-  return sample.sample(0);
+  return inputs;
+}
+
+// The model's shape sets as they are tried: the smallest first for arrays, because one that fits a small batch is repeated for a
+// larger one; pictures fit every set and get the first.
+Result<std::vector<size_t>> sets_to_try(const runtime::Session& session, const CodegenRequest& request) {
+  std::vector<std::pair<int64_t, size_t>> sets;  // elements of the arrays
+  for (size_t s = 0; s < session.model().programs.size(); ++s) sets.emplace_back(0, s);
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    ORKNN_TRY_ASSIGN(const bool is_picture, data::is_picture_file(request.inputs[i]));
+    if (is_picture) continue;
+    for (auto& [elements, s] : sets) elements += ir::element_count(session.inputs_of_program(s)[i].dims);
+  }
+  std::ranges::sort(sets);
+  std::vector<size_t> order;
+  for (const auto& [elements, s] : sets) order.push_back(s);
+  return order;
+}
+
+// Chooses the shape set that the files fit.
+Result<std::vector<ir::TensorData>> read_inputs(runtime::Session& session, const CodegenRequest& request) {
+  ORKNN_TRY_ASSIGN(const std::vector<size_t> order, sets_to_try(session, request));
+  Status refused;
+  std::string shapes;
+  for (const size_t set : order) {
+    ORKNN_TRY_ASSIGN(const std::vector<data::ModelInput> inputs, inputs_of_set(session, set, request));
+    ORKNN_TRY_ASSIGN(const data::Dataset sample, data::Dataset::of_files(request.inputs, inputs));
+    if (Result<std::vector<ir::TensorData>> values = sample.sample(0)) {
+      ORKNN_TRY(session.choose_program(set));
+      return values;
+    } else if (set == 0) {
+      refused = std::move(values).status();
+    }
+    std::vector<ir::Dims> dims;
+    for (const data::ModelInput& input : inputs) dims.push_back(input.dims);
+    shapes += (shapes.empty() ? "" : "; ") + to_text(dims);
+  }
+  if (order.size() > 1) refused.hint("the inputs have the shapes of one set: " + shapes);
+  return refused;
 }
 
 // The inputs as the C API takes them, and what the simulator makes of them.
@@ -106,16 +161,15 @@ struct Arrays {
 
 Result<Arrays> run_once(runtime::Session& session, const CodegenRequest& request) {
   Arrays arrays;
-  std::vector<ir::Layout> layouts;
-  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, read_inputs(session, request, layouts));
+  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, read_inputs(session, request));
   for (size_t i = 0; i < values.size(); ++i) {
     runtime::InputData data;
     data.dtype = values[i].dtype();
     data.data = values[i].data();
     data.bytes = values[i].bytes();
-    data.layout = layouts[i];
+    data.layout = session.inputs()[i].layout;
     ORKNN_TRY(session.set_input(i, data));
-    arrays.inputs.push_back(in_nhwc(values[i], layouts[i]));
+    arrays.inputs.push_back(in_nhwc(values[i], data.layout));
   }
   ORKNN_TRY(session.run());
   for (size_t i = 0; i < session.outputs().size(); ++i)
@@ -153,12 +207,12 @@ Result<bool> generate_project(const std::shared_ptr<const format::Model>& model,
   ORKNN_TRY(write_arrays(arrays.outputs, folder / "data", "output"));
   ORKNN_TRY(format::write_rknn(*model, (folder / "model" / file).string()));
   ORKNN_TRY(write_text(folder / "CMakeLists.txt", kProjectCMake));
-  ORKNN_TRY(write_text(folder / "README.md", readme(*model, *session)));
+  ORKNN_TRY(write_text(folder / "README.md", readme(*session)));
   ORKNN_TRY(write_text(folder / "src" / "main.cpp", kProjectMain));
   ORKNN_TRY(write_text(folder / "src" / "npy.h", kProjectArrays));
   ORKNN_TRY(write_text(folder / "src" / "model_runner.h", kProjectRunnerHeader));
   ORKNN_TRY(write_text(folder / "src" / "model_runner.cpp", kProjectRunner));
-  ORKNN_TRY(write_text(folder / "src" / "model_info.h", model_info(*model, *session, file, !request.inputs.empty())));
+  ORKNN_TRY(write_text(folder / "src" / "model_info.h", model_info(*session, file, !request.inputs.empty())));
   return true;
 }
 
