@@ -73,6 +73,10 @@ def test_bash_completes_commands_options_and_values(tmp_path, script, openrknn):
     assert bash_replies(bash, "convert", "--float-dtype", "=") == ["float16", "float32"]
     assert bash_replies(bash, "convert", "--batch-size", "") == []
     assert bash_replies(bash, "completion", "f") == ["fish"]
+    assert bash_replies(bash, "encrypt", "--level", "") == ["1", "2", "3"]
+    for command in ("convert", "quantize", "analyse", "codegen", "hybrid-step1"):
+        for option in ("--quantized-hybrid-level", "--optimization-level", "-O"):
+            assert bash_replies(bash, command, option, "") == ["0", "1", "2", "3"]
     (tmp_path / "a model.onnx").touch()
     assert bash_replies(bash, "convert", f"{tmp_path}/a") == [f"{tmp_path}/a model.onnx"]
     for command in ("convert", "codegen", "hybrid-step1"):  # whatever --help knows

@@ -78,6 +78,8 @@ bool has_option(const CLI::App& command, const std::string& name);
 void offer(const CLI::Option* option, std::vector<std::string> words);
 // The same where no other word is legal; the error says which one was probably meant.
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
+// The numbers of such an option.
+std::vector<std::string> whole_numbers(int low, int high);
 // A folder that there is.
 CLI::Validator existing_folder();
 // A whole number from `low` to `high`.

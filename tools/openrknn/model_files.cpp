@@ -114,8 +114,9 @@ Action add_encrypt(CLI::App& app) {
   const auto o = std::make_shared<EncryptOptions>();
   command->add_option("model", o->model, "the .rknn")->required();
   command->add_option("-o,--output", o->out, "the file to write, MODEL.crypt.rknn by default");
-  command->add_option("--level", o->level, "1 to 3: higher takes longer to open, and to attack")
-      ->check(whole_number(format::kMinEncryptionLevel, format::kMaxEncryptionLevel));
+  offer(command->add_option("--level", o->level, "1 to 3: higher takes longer to open, and to attack")
+            ->check(whole_number(format::kMinEncryptionLevel, format::kMaxEncryptionLevel)),
+        whole_numbers(format::kMinEncryptionLevel, format::kMaxEncryptionLevel));
   command->add_flag("--json", o->json, "print JSON");
   return [o] {
     const Status s = encrypt(*o);

@@ -113,6 +113,11 @@ CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) 
   offer(option, words);
   return option->check(is_one_of(words));
 }
+std::vector<std::string> whole_numbers(int low, int high) {
+  std::vector<std::string> numbers;
+  for (int number = low; number <= high; ++number) numbers.push_back(std::to_string(number));
+  return numbers;
+}
 CLI::Validator existing_folder() {
   const auto check = [](std::string& path) -> std::string {
     std::error_code problem;
@@ -145,11 +150,12 @@ void SourceOptions::add_to(CLI::App& command) {
   one_of(command.add_option("--float-dtype", float_dtype, "float16, or float32 for exact comparison with the source framework"),
          {"float16", "float32"})
       ->capture_default_str();
-  command
-      .add_option("-O,--optimization-level", level,
-                  "0 = only what compiling needs (constants, paddings, If, dead layers), 3 = all rules")
-      ->type_name("INT in [0 - 3]")  // says it; toolkit::check refuses others
-      ->capture_default_str();
+  offer(command
+            .add_option("-O,--optimization-level", level,
+                        "0 = only what compiling needs (constants, paddings, If, dead layers), 3 = all rules")
+            ->type_name("INT in [0 - 3]")  // says it; toolkit::check refuses others
+            ->capture_default_str(),
+        whole_numbers(0, 3));
   std::vector<std::string> frameworks;
   for (const importer::Importer* i : importer::importers()) frameworks.emplace_back(i->name);
   offer(command.add_option("--framework", framework,
@@ -254,6 +260,7 @@ void SourceOptions::add_other_keys_to(CLI::App& command) {
     option->type_name(row.is_number() ? "NUMBER" : "TEXT");
     if (row.is_list()) option->take_all()->allow_extra_args(false);
     if (key == "inputs_yuv_fmt") offer(option, ops::picture_formats());
+    if (key == "quantized_hybrid_level") offer(option, whole_numbers(0, 3));
   }
 }
 
