@@ -262,6 +262,25 @@ def test_flash_attention_takes_a_causal_choice_as_its_mask(make_onnx):
     assert "Attention" in layers and "Softmax" not in layers and "Where" not in layers
 
 
+@pytest.mark.parametrize("heads", [[4], [1, 4]], ids=["3-D", "4-D"])
+def test_flash_attention_names_what_a_computed_mask_prevents(make_onnx, heads, capfd):
+    last = len(heads) + 1
+    model = make_onnx(
+        [("Transpose", ["k"], ["kt"], {"perm": [*range(last - 1), last, last - 1]}), ("MatMul", ["q", "kt"], ["s"], {})]
+        + [("Mul", ["s", "c"], ["d"], {}), ("Where", ["open", "d", "low"], ["m"], {}), ("Softmax", ["m"], ["p"], {})]
+        + [("MatMul", ["p", "v"], ["y"], {})],
+        {**{name: ("float32", [*heads, 16, 8]) for name in "qkv"}, "open": ("bool", [16, 16])},
+        {"y": ("float32", [*heads, 16, 8])},
+        {"c": np.float32(0.35), "low": np.float32(-1e9)},
+    )
+    for flag, expected in ((False, 0), (True, 1)):
+        capfd.readouterr()
+        made(model, target_platform="rk3576", enable_flash_attention=flag)
+        lines = [line for line in capfd.readouterr().err.splitlines() if "enable_flash_attention" in line]
+        assert len(lines) == expected
+    assert lines[0].startswith("W build") and "'MatMul_5': the condition 'open' of its mask is not constant" in lines[0]
+
+
 def test_remove_reshape_with_quantization(reshaping, tmp_path):
     np.save(tmp_path / "s.npy", np.random.default_rng(1).standard_normal((3, 48)).astype(np.float32))
     (tmp_path / "dataset.txt").write_text("s.npy")

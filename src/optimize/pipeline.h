@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "optimize/pass.h"
@@ -12,6 +13,9 @@ namespace orknn::optimize {
 using OptimizeOptions = passes::Options;
 using passes::Trace;
 using passes::TraceEntry;
+
+// What fuse_flat_attention remarks begins with this, then the layer and the reason.
+inline constexpr std::string_view kUnfusedAttention = "attention stays several layers: ";
 
 // Infers shapes, rewrites `graph` until the passes of the level find nothing more to do, and compacts it (ids become
 // invalid; inputs, outputs and their names stay). Values of the outputs stay the same up to rounding. `requested`: passes that

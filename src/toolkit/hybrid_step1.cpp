@@ -224,7 +224,7 @@ Status check_overwriting(const std::vector<std::string>& written, const std::vec
 Result<HybridStep1> write_step1(const BuildOptions& options, const Imported& imported, const HybridRequest& request) {
   ORKNN_TRY(check_step1(imported, request));
   ORKNN_TRY_ASSIGN(const Optimized optimized, optimize_model(options, imported, quantized_numbers(options)));
-  ORKNN_TRY(report_pruning(options, imported, optimized));
+  ORKNN_TRY(report_optimization(options, imported, optimized));
   Proposal proposed;
   ORKNN_TRY_ASSIGN(const Quantized quantized, quantize_all_layers(options, optimized, request, proposed));
   HybridFile file = parameters_of(quantized.network.graph);

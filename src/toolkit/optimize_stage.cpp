@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -121,6 +122,20 @@ Status report_sizes(const BuildOptions& options, const Imported& imported, const
   line("model_pruning done.");
   return {};
 }
+
+// One line for all layers.
+void warn_of_unfused_attention(const passes::Trace& trace) {
+  constexpr size_t kMostNamed = 5;
+  std::vector<std::string> layers;
+  for (const passes::TraceEntry& e : trace.entries)
+    if (e.text.starts_with(optimize::kUnfusedAttention)) layers.push_back(e.text.substr(optimize::kUnfusedAttention.size()));
+  if (layers.empty()) return;
+  const size_t others = layers.size() - std::min(layers.size(), kMostNamed);
+  layers.resize(layers.size() - others);
+  log(LogLevel::Warn, "build",
+      fmt::format("The 'enable_flash_attention' does not make one task of attention whose mask cannot be a constant: {}{}",
+                  fmt::join(layers, "; "), others ? fmt::format("; and {} more", others) : ""));
+}
 }  // namespace
 
 LayerNumbers quantized_numbers(const BuildOptions& options) {
@@ -146,9 +161,10 @@ Result<Optimized> optimize_model(const BuildOptions& options, const Imported& im
   return optimized;
 }
 
-Status report_pruning(const BuildOptions& options, const Imported& imported, const Optimized& pruned) {
-  if (std::ranges::count(pruned.trace.entries, kPruning, &passes::TraceEntry::pass) == 0) return {};
-  if (Status s = report_sizes(options, imported, pruned); !s) return s.model(imported.name).stage("optimize");
+Status report_optimization(const BuildOptions& options, const Imported& imported, const Optimized& optimized) {
+  warn_of_unfused_attention(optimized.trace);
+  if (std::ranges::count(optimized.trace.entries, kPruning, &passes::TraceEntry::pass) == 0) return {};
+  if (Status s = report_sizes(options, imported, optimized); !s) return s.model(imported.name).stage("optimize");
   return {};
 }
 

@@ -50,7 +50,7 @@ Result<Built> build_model(const BuildOptions& options, const Imported& imported,
     if (!large->layers.empty()) numbers = LayerNumbers::Integers;
   }
   ORKNN_TRY_ASSIGN(Optimized optimized, optimize_model(options, imported, numbers));
-  ORKNN_TRY(report_pruning(options, imported, optimized));
+  ORKNN_TRY(report_optimization(options, imported, optimized));
   ORKNN_TRY_ASSIGN(Quantized quantized, quantize_model(options, std::move(optimized), request, large));
   ORKNN_TRY_ASSIGN(Built built, compile_model(options, std::move(quantized)));
   // What was read of a file that was shortened meanwhile is worth nothing.

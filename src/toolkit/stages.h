@@ -96,8 +96,8 @@ LayerNumbers quantized_numbers(const BuildOptions& options);
 // A model from the files of hybrid quantization is optimized already and stays as it is. One with parameters of its own has
 // integer layers, whatever `numbers` says.
 Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported, LayerNumbers numbers);
-// Logs what model_pruning took out of the network, if anything.
-Status report_pruning(const BuildOptions& options, const Imported& imported, const Optimized& pruned);
+// Logs what model_pruning took out of the network, and warns of attention on which enable_flash_attention has no effect.
+Status report_optimization(const BuildOptions& options, const Imported& imported, const Optimized& optimized);
 
 // What an improvement step of the quantizer does to samples that were held back from calibration: the loss of the worst output,
 // as 1 - cosine, with and without it.

@@ -6,12 +6,14 @@
 // Legal: 4-D [batch, heads, rows, width] tensors with equal batch and heads; Softmax over the last axis; the keys come through a
 // Transpose; the scale is a constant (on the scores, on q, on k, or both); nothing between is read elsewhere.
 //
-// fuse_flat_attention does the same for 3-D [heads, rows, width] tensors, between Reshapes.
+// fuse_flat_attention does the same for 3-D [heads, rows, width] tensors, between Reshapes, and remarks on attention of either
+// rank whose choice cannot become a constant mask: enable_flash_attention warns of it.
 #include <algorithm>
 #include <cmath>
 
 #include "optimize/match.h"
 #include "optimize/pass.h"
+#include "optimize/pipeline.h"
 
 namespace orknn::optimize {
 namespace {
@@ -36,27 +38,30 @@ TensorId unscaled(const Graph& g, TensorId t, double& scale, std::vector<const N
   }
 }
 
-// A choice between the scores and a number far below them, by a condition that is known.
+// A choice between the scores and a number far below them.
 struct ChosenMask {
-  TensorId scores;
-  TensorData addend;  // 0 where the scores are chosen, else the number
+  TensorId scores = {};
+  TensorData addend = {};     // 0 where the scores are chosen, else the number; no value beside an obstacle
+  std::string obstacle = {};  // why no constant addend does the same
 };
 
 std::optional<ChosenMask> chosen_mask(const Graph& g, const Node& where) {
-  constexpr double kFarBelow = -1e4;  // softmax makes 0 of what lies so far below any other score
-  const TensorData* condition = g.constant(where.input(0));
-  if (!condition) return {};
+  constexpr double kFarBelow = -1e4;       // softmax makes 0 of what lies so far below any other score
   for (const bool open : {true, false}) {  // the value of the condition where the scores are chosen
     const TensorId scores = where.input(open ? 1 : 2);
     const auto masked = constant_splat(g, where.input(open ? 2 : 1));
     if (!masked || !(*masked <= kFarBelow) || !same_shape(g, scores, where.output())) continue;
+    const TensorData* condition = g.constant(where.input(0));
+    if (!condition)
+      return ChosenMask{scores, {}, "the condition '" + g.tensor(where.input(0)).name + "' of its mask is not constant"};
     const std::vector<int64_t> flags = to_ints(condition->view());
     const auto keys = static_cast<std::ptrdiff_t>(condition->dims().empty() ? 1 : condition->dims().back());
     std::vector<double> addend(flags.size());
     for (size_t i = 0; i < flags.size(); ++i) addend[i] = (flags[i] != 0) == open ? 0 : *masked;
     // A query without any open key has equal weights for all of them; an addend would leave its scores as they were.
     for (auto row = addend.begin(); row != addend.end(); row += keys)
-      if (std::all_of(row, row + keys, [](double v) { return v != 0; })) return {};
+      if (std::all_of(row, row + keys, [](double v) { return v != 0; }))
+        return ChosenMask{scores, {}, "its mask '" + g.tensor(where.input(0)).name + "' leaves a query without any key"};
     return ChosenMask{scores, constant_from(addend, condition->dims(), dtype_of(g, scores))};
   }
   return {};
@@ -66,6 +71,7 @@ std::optional<ChosenMask> chosen_mask(const Graph& g, const Node& where) {
 struct Parts {
   TensorId q = {}, v = {}, mask = {};
   TensorData made_mask = {};         // a constant to make instead of `mask`
+  std::string obstacle = {};         // why the mask cannot be an input of Attention
   const Node* transpose = nullptr;   // of the keys
   std::vector<int64_t> k_perm = {};  // what is left of it without the exchange of the last axes
   double scale = 1;
@@ -95,6 +101,7 @@ std::optional<Parts> parts_of(const Graph& g, const Node& last, size_t rank) {
   if (auto chosen = choice ? chosen_mask(g, *choice) : std::nullopt) {
     scores = chosen->scores;
     p.made_mask = std::move(chosen->addend);
+    p.obstacle = std::move(chosen->obstacle);
     p.nodes.insert(p.nodes.begin(), choice);
   }
   scores = unscaled(g, scores, p.scale, p.nodes);
@@ -136,7 +143,7 @@ TensorId mask(Patch& patch, const Parts& p, const Node& last) {
 
 Rewrite fuse_attention_rule(const Graph& g, const Node& n) {
   const std::optional<Parts> p = parts_of(g, n, 4);
-  if (!p) return no_match();
+  if (!p || !p->obstacle.empty()) return no_match();
   Patch patch(g);
   std::vector<TensorId> inputs{p->q, keys(patch, *p), p->v};
   if (const TensorId added = mask(patch, *p, n)) inputs.push_back(added);
@@ -144,9 +151,10 @@ Rewrite fuse_attention_rule(const Graph& g, const Node& n) {
   return rewrite(std::move(patch));
 }
 
-Rewrite fuse_flat_attention_rule(const Graph& g, const Node& n) {
+Rewrite flat_attention(const Graph& g, const Node& n) {
   const std::optional<Parts> p = parts_of(g, n, 3);
-  const auto dq = p ? dims_of(g, p->q) : std::nullopt, dv = p ? dims_of(g, p->v) : std::nullopt;
+  if (!p || !p->obstacle.empty()) return no_match();
+  const auto dq = dims_of(g, p->q), dv = dims_of(g, p->v);
   if (!dq || !dv) return no_match();
   Patch patch(g);
   const auto reshaped = [&](TensorId t, const std::string& part, const Dims& dims) {
@@ -163,14 +171,35 @@ Rewrite fuse_flat_attention_rule(const Graph& g, const Node& n) {
   replace_node(g, patch, n, successor(n, "Reshape", {attended, shape}), p->nodes);
   return rewrite(std::move(patch));
 }
+
+// Its last run finds nothing to rewrite and remarks on what only a mask keeps from being Attention.
+Status fuse_flat_attention_pass(Rewriter& r) {
+  const Graph& g = r.graph();
+  bool is_last = true;
+  std::vector<std::string> remarks;
+  const std::vector<NodeId> order = g.order();
+  for (const NodeId id : order) {
+    if (!r.may_rewrite()) return {};
+    if (!g.is_alive(id) || g.node(id).op != "MatMul") continue;
+    const Node& n = g.node(id);
+    for (const size_t rank : {3, 4})
+      if (const auto p = parts_of(g, n, rank); p && !p->obstacle.empty()) remarks.push_back("'" + n.name + "': " + p->obstacle);
+    ORKNN_TRY_ASSIGN(const std::optional<Patch> patch, flat_attention(g, n));
+    if (!patch) continue;
+    ORKNN_TRY_ASSIGN(const bool applied, r.apply(*patch));
+    is_last = is_last && !applied;
+  }
+  if (is_last)
+    for (const std::string& text : remarks) r.remark(std::string(kUnfusedAttention) + text);
+  return {};
+}
 }  // namespace
 
 Pass fuse_flat_attention() {
   return {.name = "fuse_flat_attention",
           .summary = "Attention from 3-D tensors too (enable_flash_attention)",
           .min_level = 0,
-          .rule = fuse_flat_attention_rule,
-          .roots = {"MatMul"}};
+          .graph_pass = fuse_flat_attention_pass};
 }
 
 Pass fuse_attention() {
