@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compile/compile.h"
 #include "ir/infer.h"
 #include "ir/text.h"
 #include "op_case.h"
 #include "ops/eval.h"
+#include "sim/executor.h"
 
 namespace orknn::tests {
 namespace {
@@ -179,6 +181,23 @@ TEST(OperandRules, constants_out_of_range_are_refused_before_a_kernel_runs) {
     EXPECT_NE(refused.find(row.problem), refused.npos) << row.call << " with " << row.bad << ": " << refused;
     EXPECT_NE(refused.find("found"), refused.npos) << refused;
   }
+}
+
+// A file from outside may hold an integer layer whose converter cannot be: it is refused when the file is loaded.
+TEST(OperandRules, programs_with_impossible_converters_are_refused_by_the_executor) {
+  auto graph = parse(
+      "graph \"g\" (%x: int8[1,2,3,3]) -> (%y) {\n"
+      "  %w: int8[2,2,1,1] = const {1, 2, 3, 4}\n"
+      "  %y = \"int:Conv\"(%x, %w) {multiplier = [1], shift = [20], low = -128, high = 127}\n}\n");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  ASSERT_TRUE(infer_shapes(*graph, ops::builtin_ops()));
+  auto program = compile::compile(*graph, {});
+  ASSERT_TRUE(program) << program.status().to_string();
+  EXPECT_TRUE(sim::Executor::create(*program, ops::builtin_ops()));
+  program->graph.set_attribute(program->tasks[0].node, "shift", std::vector<int64_t>{0});
+  const auto refused = sim::Executor::create(*program, ops::builtin_ops());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.status().to_string().find("shift is out of range"), std::string::npos) << refused.status().to_string();
 }
 }  // namespace
 }  // namespace orknn::tests

@@ -17,6 +17,8 @@ Status infer(InferContext& c) {
           .expected("int8, uint8 or int16")
           .found(std::string(dtype_name(c.dtype(i))));
   ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, kTable));
+  ORKNN_TRY(check_output_stage(c, kTable, {.max_factor = kMaxBinaryFactor}));
+  ORKNN_TRY(read_binary_scale(c).status());
   std::optional<Shape> shape;
   if (c.shape(0) && c.shape(1)) {
     ORKNN_TRY_ASSIGN(shape, broadcast(*c.shape(0), *c.shape(1)));

@@ -26,10 +26,17 @@ Status check_types(const InferContext& c) {
   return {};
 }
 
-// Bias and addend fit the result, which is set.
+// Bias, addend and the attributes of the converter fit the result, which is set.
 Status check_operands(const InferContext& c) {
   ORKNN_TRY(check_bias(c, kBias));
-  return c.output(0).shape ? check_count(c, kAddend, "the added tensor", *c.output(0).shape) : Status();
+  ORKNN_TRY(read_zero_point(c, "x_zero_point").status());
+  const std::optional<Shape>& y = c.output(0).shape;
+  if (!y) return {};
+  ORKNN_TRY(check_count(c, kAddend, "the added tensor", *y));
+  const Dim& channels = (*y)[1];
+  if (!channels.is_known()) return {};
+  ORKNN_TRY(read_weight_zero_points(c, channels.value()).status());
+  return check_output_stage(c, kTable, product_limits(c.dtype(0), c.dtype(1), channels.value()));
 }
 
 Status infer_conv_stage(InferContext& c) {
@@ -48,13 +55,7 @@ struct Parameters {
 Result<Parameters> read_parameters(const RunContext& c, const ConvShape& s) {
   Parameters p;
   ORKNN_TRY_ASSIGN(p.x_zero, read_zero_point(c, "x_zero_point"));
-  p.w_zero = c.get_ints("w_zero_point");
-  if (p.w_zero.size() != 1 && static_cast<int64_t>(p.w_zero.size()) != s.output_channels)
-    return invalid_model("zero points belong to all weights or to each output channel")
-        .expected("1 or " + std::to_string(s.output_channels))
-        .found(std::to_string(p.w_zero.size()));
-  for (int64_t z : p.w_zero)
-    if (z < INT16_MIN || z > INT16_MAX) return invalid_model("w_zero_point is out of range").found(std::to_string(z));
+  ORKNN_TRY_ASSIGN(p.w_zero, read_weight_zero_points(c, s.output_channels));
   ORKNN_TRY_ASSIGN(p.stage, read_output_stage(c, kTable, product_limits(c.input(0).dtype, c.input(1).dtype, s.output_channels)));
   if (c.has_input(kBias)) ORKNN_TRY(check_bias(c.input(kBias), s.output_channels));
   if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output_dims()))

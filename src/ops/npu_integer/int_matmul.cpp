@@ -24,6 +24,14 @@ Status infer(InferContext& c) {
   }
   if (shape && !shape->empty()) ORKNN_TRY(check_count(c, kBias, "the bias", {shape->back()}));
   if (shape) ORKNN_TRY(check_count(c, kAddend, "the added tensor", *shape));
+  ORKNN_TRY(read_zero_point(c, "x_zero_point").status());
+  // A vector on the right is a single column.
+  const Shape* b = c.shape(1);
+  const Dim columns = !b ? Dim() : b->size() > 1 ? b->back() : Dim(1);
+  if (columns.is_known()) {
+    ORKNN_TRY(read_weight_zero_points(c, columns.value()).status());
+    ORKNN_TRY(check_output_stage(c, kTable, product_limits(c.dtype(0), c.dtype(1), columns.value())));
+  }
   c.set_output(0, type, std::move(shape));
   return {};
 }
@@ -35,13 +43,7 @@ Status run_in(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MatMulShape s, matmul_shape(a.dims, b.dims));
   ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, kTable, product_limits(a.dtype, b.dtype, s.columns)));
   ORKNN_TRY_ASSIGN(const int64_t a_zero, read_zero_point(c, "x_zero_point"));
-  const std::vector<int64_t>& b_zero = c.get_ints("w_zero_point");
-  if (b_zero.size() != 1 && static_cast<int64_t>(b_zero.size()) != s.columns)
-    return invalid_model("zero points belong to the whole tensor or to each column")
-        .expected("1 or " + std::to_string(s.columns))
-        .found(std::to_string(b_zero.size()));
-  for (int64_t z : b_zero)
-    if (z < INT16_MIN || z > INT16_MAX) return invalid_model("w_zero_point is out of range").found(std::to_string(z));
+  ORKNN_TRY_ASSIGN(const std::vector<int64_t> b_zero, read_weight_zero_points(c, s.columns));
   if (c.has_input(kBias) && c.input(kBias).count() != s.columns)
     return shape_mismatch("the bias does not have one value per column")
         .expected(std::to_string(s.columns))

@@ -10,6 +10,20 @@ using namespace ir;
 // Up to 2^16 differences below 2^17 are summed.
 constexpr int64_t kMaxFactor = int64_t{1} << 28;
 
+Status check_taps(int64_t taps) {
+  return taps <= int64_t{1} << 14 ? Status() : unsupported("the window is too large").found(std::to_string(taps) + " elements");
+}
+StageLimits window_limits(int64_t taps) { return {.multipliers = taps, .max_factor = kMaxFactor}; }
+
+// What the attributes say to windows over `rank` axes of data.
+Status check_window(const InferContext& c, size_t rank) {
+  ORKNN_TRY(read_zero_point(c, "x_zero_point").status());
+  if (rank < 3) return {};
+  ORKNN_TRY_ASSIGN(const Window window, read_window(c, rank - 2));
+  ORKNN_TRY(check_taps(window.taps()));
+  return c.get_int("same_scale") != 0 ? Status() : check_output_stage(c, 1, window_limits(window.taps()));
+}
+
 Status infer_window(InferContext& c) {
   if (!is_npu_integer(c.dtype(0)))
     return invalid_model("the data has an unsupported type")
@@ -18,6 +32,7 @@ Status infer_window(InferContext& c) {
   ORKNN_TRY_ASSIGN(DType type, output_stage_type(c, 1));
   if (c.get_int("same_scale") != 0) type = c.dtype(0);
   ORKNN_TRY_ASSIGN(auto shape, infer_pool(c));
+  if (c.shape(0)) ORKNN_TRY(check_window(c, c.shape(0)->size()));
   c.set_output(0, type, std::move(shape));
   return {};
 }
@@ -57,10 +72,9 @@ Status run_same_scale(RunContext& c, const PoolShape& s, int64_t zero) {
 Status run_window(RunContext& c) {
   ORKNN_TRY_ASSIGN(const PoolShape s, pool_shape(c, c.input(0).dims));
   ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
-  if (s.window.taps() > int64_t{1} << 14)
-    return unsupported("the window is too large").found(std::to_string(s.window.taps()) + " elements");
+  ORKNN_TRY(check_taps(s.window.taps()));
   if (c.get_int("same_scale") != 0) return run_same_scale(c, s, zero);
-  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, 1, {.multipliers = s.window.taps(), .max_factor = kMaxFactor}));
+  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, 1, window_limits(s.window.taps())));
   const bool include_pad = c.get_int("count_include_pad") != 0;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output_dims()));
   sum_windows(c, s, zero, [&](int64_t place, int64_t sum, const Taps& taps) {
@@ -76,12 +90,22 @@ struct Span {
   int64_t outer = 1, reduced = 1, inner = 1;
   Dims output;
 };
+Status check_axes(const NodeReader& c, int64_t rank) {
+  const int64_t first = c.get_int("first_axis"), last = c.get_int("end_axis");
+  if (first >= 0 && last > first && last <= rank) return {};
+  return invalid_model("the reduced axes are out of range")
+      .expected("inside 0 to " + std::to_string(rank))
+      .found(std::to_string(first) + " to " + std::to_string(last));
+}
+
+Status check_reduced(int64_t values) {
+  if (values <= int64_t{1} << 16) return {};
+  return unsupported("too many values are averaged").expected("at most 65536").found(std::to_string(values));
+}
+
 Result<Span> span_of(const NodeReader& c, std::span<const int64_t> dims) {
   const int64_t rank = static_cast<int64_t>(dims.size()), first = c.get_int("first_axis"), last = c.get_int("end_axis");
-  if (first < 0 || last <= first || last > rank)
-    return invalid_model("the reduced axes are out of range")
-        .expected("inside 0 to " + std::to_string(rank))
-        .found(std::to_string(first) + " to " + std::to_string(last));
+  ORKNN_TRY(check_axes(c, rank));
   Span s;
   s.output.assign(dims.begin(), dims.end());
   for (int64_t i = 0; i < rank; ++i) {
@@ -97,13 +121,16 @@ Status infer_reduce(InferContext& c) {
         .expected("int8, uint8 or int16")
         .found(std::string(dtype_name(c.dtype(0))));
   ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, 1));
+  ORKNN_TRY(check_output_stage(c, 1, {.max_factor = kMaxFactor}));
+  ORKNN_TRY(read_zero_point(c, "x_zero_point").status());
   std::optional<Shape> shape;
   if (const Shape* x = c.shape(0)) {
-    const int64_t first = c.get_int("first_axis"), last = c.get_int("end_axis");
-    if (first < 0 || last <= first || last > static_cast<int64_t>(x->size()))
-      return invalid_model("the reduced axes are out of range").found(std::to_string(first) + " to " + std::to_string(last));
+    ORKNN_TRY(check_axes(c, static_cast<int64_t>(x->size())));
     shape = *x;
-    for (int64_t i = first; i < last; ++i) (*shape)[static_cast<size_t>(i)] = Dim(1);
+    Dim reduced = 1;
+    for (int64_t i = c.get_int("first_axis"); i < c.get_int("end_axis"); ++i)
+      reduced = reduced * std::exchange((*shape)[static_cast<size_t>(i)], Dim(1));
+    if (reduced.is_known()) ORKNN_TRY(check_reduced(reduced.value()));
   }
   c.set_output(0, type, std::move(shape));
   return {};
@@ -114,8 +141,7 @@ Status run_reduce(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Span s, span_of(c, x.dims));
   ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, 1, {.max_factor = kMaxFactor}));
   ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
-  if (s.reduced > int64_t{1} << 16)
-    return unsupported("too many values are averaged").expected("at most 65536").found(std::to_string(s.reduced));
+  ORKNN_TRY(check_reduced(s.reduced));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output));
   visit_npu_integer(x.dtype, [&]<class T>(TypeTag<T>) {
     visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) {

@@ -12,7 +12,12 @@ constexpr size_t kNoTable = 1;
 Status infer(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, is_npu_integer, "int8, uint8 or int16"));
   ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, kNoTable));
-  if (c.shape(0)) ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(c.shape(0)->size())).status());
+  ORKNN_TRY(read_zero_point(c, "x_zero_point").status());
+  if (const Shape* x = c.shape(0)) {
+    ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())));
+    const Dim& channels = (*x)[static_cast<size_t>(axis)];
+    if (channels.is_known()) ORKNN_TRY(check_output_stage(c, kNoTable, {.channels = channels.value()}));
+  }
   c.set_output(0, type, c.shape(0) ? std::optional(*c.shape(0)) : std::nullopt);
   return {};
 }

@@ -13,6 +13,8 @@ constexpr size_t kRows = 1, kColumns = 2, kTable = 3;
 Status infer(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, is_npu_integer, "int8, uint8 or int16"));
   ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, kTable));
+  ORKNN_TRY(check_output_stage(c, kTable, {.max_factor = kMaxResizeFactor}));
+  ORKNN_TRY(read_zero_point(c, "x_zero_point").status());
   std::optional<Shape> shape;
   if (c.shape(0)) shape = *c.shape(0);
   if (shape && shape->size() < 2) return shape_mismatch("the data has no rows and columns").found(to_string(*shape));
@@ -22,10 +24,14 @@ Status infer(InferContext& c) {
     const Shape* places = c.shape(i);
     if (places && (places->size() != 2 || (places->back().is_known() && places->back().value() != 2)))
       return shape_mismatch("places are pairs of a position and a share").found(to_string(*places));
-    if (places && shape)
-      (*shape)[shape->size() - 3 + i] = places->front();
-    else
+    if (places && shape) {
+      Dim& extent = (*shape)[shape->size() - 3 + i];
+      if (c.constant(i) && extent.is_known())
+        ORKNN_TRY(check_places(c.constant(i)->view(), extent.value(), int64_t{1} << resize_bits(c.dtype(0))));
+      extent = places->front();
+    } else {
       shape.reset();
+    }
   }
   c.set_output(0, type, std::move(shape));
   return {};

@@ -8,6 +8,20 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
+Status check_powers(std::span<const int32_t> powers) {
+  for (const int32_t power : powers)
+    if (power < 0 || power > 1 << 24 || powers[0] == 0)
+      return invalid_model("the table of exponentials is out of range").found(std::to_string(power));
+  return {};
+}
+
+Status check_factor(int64_t factor) {
+  if (factor >= 1 && factor <= kMaxSoftmaxFactor) return {};
+  return invalid_model("y_factor is out of range")
+      .expected("1 to " + std::to_string(kMaxSoftmaxFactor))
+      .found(std::to_string(factor));
+}
+
 Status infer(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, is_npu_integer, "int8, uint8 or int16"));
   ORKNN_TRY(check_type(
@@ -16,6 +30,9 @@ Status infer(InferContext& c) {
     return shape_mismatch("the table does not have one entry per difference")
         .expected(std::to_string(softmax_entries(c.dtype(0))))
         .found(to_string(*c.shape(1)));
+  if (const TensorData* table = c.constant(1)) ORKNN_TRY(check_powers(table->view().values<int32_t>()));
+  ORKNN_TRY(read_zero_point(c, "y_zero_point").status());
+  ORKNN_TRY(check_factor(c.get_int("y_factor")));
   if (c.shape(0)) ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(c.shape(0)->size())).status());
   c.set_output(0, c.dtype(0), c.shape(0) ? std::optional(*c.shape(0)) : std::nullopt);
   return {};
@@ -29,17 +46,12 @@ Status run(RunContext& c) {
         .expected(std::to_string(entries))
         .found(std::to_string(table.count()));
   const int32_t* powers = table.as<int32_t>();  // entry d: 2^24 * exp(-d * scale)
-  for (int64_t i = 0; i < entries; ++i)
-    if (powers[i] < 0 || powers[i] > 1 << 24 || powers[0] == 0)
-      return invalid_model("the table of exponentials is out of range").found(std::to_string(powers[i]));
+  ORKNN_TRY(check_powers(table.values<int32_t>()));
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), x.rank()));
   const AxisSplit split = split_at(x.dims, axis);
   ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "y_zero_point"));
   const int64_t factor = c.get_int("y_factor");
-  if (factor < 1 || factor > kMaxSoftmaxFactor)
-    return invalid_model("y_factor is out of range")
-        .expected("1 to " + std::to_string(kMaxSoftmaxFactor))
-        .found(std::to_string(factor));
+  ORKNN_TRY(check_factor(factor));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
   if (x.count() == 0) return {};
   visit_npu_integer(x.dtype, [&]<class T>(TypeTag<T>) {

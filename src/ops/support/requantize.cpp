@@ -141,6 +141,12 @@ Result<OutputStage> read_output_stage(const RunContext& c, size_t table, const S
   return read_output_stage(static_cast<const NodeReader&>(c), c.has_input(table) ? c.input(table) : TensorView{}, limits);
 }
 
+Status check_output_stage(const InferContext& c, size_t table, const StageLimits& limits) {
+  if (!c.has_input(table)) return read_output_stage(c, TensorView{}, limits).status();
+  const std::optional<Dims> dims = c.shape(table) ? to_dims(*c.shape(table)) : std::nullopt;
+  return dims ? read_output_stage(c, TensorView{c.dtype(table), *dims, nullptr}, limits).status() : Status();
+}
+
 Result<BinaryScale> read_binary_scale(const NodeReader& c) {
   BinaryScale s;
   ORKNN_TRY_ASSIGN(s.a_zero, read_zero_point(c, "a_zero_point"));
@@ -194,11 +200,27 @@ Status check_places(const TensorView& places, int64_t extent, int64_t one) {
 
 bool is_npu_integer(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
 
+namespace {
+Status check_zero_point(std::string_view name, int64_t value) {
+  if (value >= INT16_MIN && value <= INT16_MAX) return {};
+  return invalid_model(std::string(name) + " is out of range").found(std::to_string(value));
+}
+}  // namespace
+
 Result<int64_t> read_zero_point(const NodeReader& c, std::string_view name) {
   const int64_t value = c.get_int(name);
-  if (value < INT16_MIN || value > INT16_MAX)
-    return invalid_model(std::string(name) + " is out of range").found(std::to_string(value));
+  ORKNN_TRY(check_zero_point(name, value));
   return value;
+}
+
+Result<std::vector<int64_t>> read_weight_zero_points(const NodeReader& c, int64_t channels) {
+  const std::vector<int64_t>& values = c.get_ints("w_zero_point");
+  if (values.size() != 1 && static_cast<int64_t>(values.size()) != channels)
+    return invalid_model("zero points belong to all weights or to each output channel")
+        .expected("1 or " + std::to_string(channels))
+        .found(std::to_string(values.size()));
+  for (const int64_t value : values) ORKNN_TRY(check_zero_point("w_zero_point", value));
+  return values;
 }
 
 }  // namespace orknn::ops

@@ -128,6 +128,8 @@ StageLimits product_limits(DType a, DType b, int64_t channels);
 Result<OutputStage> read_output_stage(const ir::RunContext& c, size_t table, const StageLimits& limits = {});
 // The same for a node known before it runs; `table` may have no value.
 Result<OutputStage> read_output_stage(const ir::NodeReader& c, const ir::TensorView& table, const StageLimits& limits = {});
+// Whether it can be read, for shape rules; what the table's unknown shape decides is left to the kernel.
+Status check_output_stage(const ir::InferContext& c, size_t table, const StageLimits& limits = {});
 // Type of the result and of the table, for shape rules.
 Result<DType> output_stage_type(const ir::InferContext& c, size_t table);
 
@@ -152,6 +154,8 @@ void visit_npu_integer(DType t, F&& f) {
   else if (t == DType::Int16)
     f(TypeTag<int16_t>{});
 }
+// The zero points of weights, attribute w_zero_point: one, or one per output channel; each in the range of int16 and uint8.
+Result<std::vector<int64_t>> read_weight_zero_points(const ir::NodeReader& c, int64_t channels);
 // A zero point attribute, within the range of int16 and uint8.
 Result<int64_t> read_zero_point(const ir::NodeReader& c, std::string_view name);
 
