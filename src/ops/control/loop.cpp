@@ -38,6 +38,39 @@ bool always_continues(const Graph& body) {
   return t == body.inputs()[1];
 }
 
+Status too_many_bytes(int64_t iterations) {
+  return Status::error(Code::OutOfMemory, "the scan outputs of a loop take too much memory")
+      .found(std::to_string(iterations) + " iterations");
+}
+
+// What `trips` iterations add to the scan outputs fits, as far as the shapes of the parts are known.
+Status check_scan_bytes(std::span<const TensorFacts> parts, int64_t trips) {
+  if (trips == 0) return {};
+  int64_t bytes = 0;
+  for (const TensorFacts& part : parts) {
+    const std::optional<Dims> dims = part.shape ? to_dims(*part.shape) : std::nullopt;
+    ORKNN_TRY_ASSIGN(const int64_t count, dims ? checked_element_count(*dims) : Result<int64_t>(0));
+    bytes += count * static_cast<int64_t>(dtype_bytes(part.dtype)) + static_cast<int64_t>(kPartOverhead);
+    if (bytes > static_cast<int64_t>(kMaxLoopBytes) / trips) return too_many_bytes(trips);
+  }
+  return {};
+}
+
+// The parts of a scan output have one shape. Where that of the carried values changes, the first two iterations can tell. An
+// output that the node leaves out may do what it likes.
+Status check_first_parts(const InferContext& c, const Layout& l, std::vector<TensorFacts> inputs) {
+  ORKNN_TRY_ASSIGN(const std::vector<TensorFacts> first, infer_body(*l.body, c.ops, inputs));
+  for (size_t i = 0; i < l.carried; ++i) inputs[2 + i] = first[1 + i];
+  ORKNN_TRY_ASSIGN(const std::vector<TensorFacts> second, infer_body(*l.body, c.ops, inputs));
+  for (size_t i = 1 + l.carried; i < first.size(); ++i) {
+    if (!c.node().outputs[i - 1]) continue;
+    const std::optional<Shape>&a = first[i].shape, &b = second[i].shape;
+    const std::optional<Dims> before = a ? to_dims(*a) : std::nullopt, after = b ? to_dims(*b) : std::nullopt;
+    if (before && after && *before != *after) return changing_part(*before, *after);
+  }
+  return {};
+}
+
 Status endless() { return invalid_model("the loop has neither a trip count nor a condition that ends it"); }
 
 Status infer(InferContext& c) {
@@ -51,6 +84,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_one_value(c, 1, "the condition"));
   std::vector<TensorFacts> inputs = {{DType::Int64, Shape{}}, {DType::Bool, Shape{}}};
   for (size_t i = 2; i < c.input_count(); ++i) inputs.push_back(c.input(i));
+  const std::vector<TensorFacts> first_inputs = inputs;
   ORKNN_TRY_ASSIGN(const auto outputs, infer_repeated_body(*l.body, c.ops, inputs, 2, l.carried, 1));
   if (outputs[0].dtype != DType::Bool)
     return invalid_model("the first output of a loop body must be bool").found(std::string(dtype_name(outputs[0].dtype)));
@@ -61,6 +95,12 @@ Status infer(InferContext& c) {
   const bool certain = always_continues(*l.body) && (!c.has_input(1) || (starts && starts->size() == 1 && starts->front()));
   if (certain && !c.has_input(0)) return endless();
   if (certain && count && count->size() == 1) trips = std::max<int64_t>(0, count->front());
+  if (trips.is_known() && l.scans > 0) {
+    const auto parts = std::span(outputs).subspan(1 + l.carried);
+    ORKNN_TRY(check_scan_bytes(parts, trips.value()));
+    const bool same = std::ranges::all_of(parts, [](const TensorFacts& part) { return part.shape && is_static(*part.shape); });
+    if (!same && trips.value() > 1) ORKNN_TRY(check_first_parts(c, l, first_inputs));
+  }
   for (size_t i = 0; i < l.scans; ++i) {
     const TensorFacts& part = outputs[1 + l.carried + i];
     std::optional<Shape> shape = part.shape;
@@ -107,9 +147,7 @@ Status run(RunContext& c) {
       scan_bytes += results[1 + l.carried + i].bytes() + kPartOverhead;
       scans[i].push_back(std::move(results[1 + l.carried + i]));
     }
-    if (scan_bytes > kMaxLoopBytes)
-      return Status::error(Code::OutOfMemory, "the scan outputs of a loop take too much memory")
-          .found(std::to_string(n + 1) + " iterations");
+    if (scan_bytes > kMaxLoopBytes) return too_many_bytes(n + 1);
   }
   std::vector<TensorFacts> parts(l.scans);
   if (l.scans > 0 && scans[0].empty()) {

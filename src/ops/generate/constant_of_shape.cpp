@@ -40,9 +40,10 @@ Status infer_constant(InferContext& c) {
     if (d.is_known()) ORKNN_TRY(check_extent(d.value()));
   const std::optional<Dims> dims = to_dims(*extents);
   c.set_output(0, value.dtype(), *extents);
-  if (!dims || !is_integer(value.dtype())) return {};
+  if (!dims) return {};
   ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(*dims, kMaxElements));
-  if (count <= kMaxContent) c.set_content(0, std::vector<Dim>(static_cast<size_t>(count), Dim(to_ints(value.view())[0])));
+  if (is_integer(value.dtype()) && count <= kMaxContent)
+    c.set_content(0, std::vector<Dim>(static_cast<size_t>(count), Dim(to_ints(value.view())[0])));
   return {};
 }
 

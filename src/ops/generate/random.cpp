@@ -97,6 +97,11 @@ Status run_bernoulli(RunContext& c) {
               [&](int64_t i) { return random.uniform(static_cast<uint64_t>(i)) < p[static_cast<size_t>(i)] ? 1 : 0; });
 }
 
+Status check_classes(const Dim& classes) {
+  if (classes != Dim(0)) return {};
+  return shape_mismatch("there is no class to choose").expected("at least one").found("none");
+}
+
 Status infer_multinomial(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, float_type, "floating-point log-probabilities"));
   ORKNN_TRY_ASSIGN(const DType type, output_type(c, DType::Int32, index_type));
@@ -105,6 +110,7 @@ Status infer_multinomial(InferContext& c) {
     return invalid_model("attribute 'sample_size' is out of range").found(std::to_string(samples));
   if (c.shape(0) && c.shape(0)->size() != 2)
     return shape_mismatch("one row of classes per sample is needed").found(to_string(*c.shape(0)));
+  if (c.shape(0)) ORKNN_TRY(check_classes((*c.shape(0))[1]));
   c.set_output(0, type, Shape{c.shape(0) ? (*c.shape(0))[0] : Dim(), samples});
   return {};
 }
@@ -113,7 +119,7 @@ Status run_multinomial(RunContext& c) {
   if (x.rank() != 2) return shape_mismatch("one row of classes per sample is needed").found(to_string(x.dims));
   ORKNN_TRY_ASSIGN(const DType type, output_type(c, DType::Int32, index_type));
   const int64_t batch = x.dims[0], classes = x.dims[1], samples = c.get_int("sample_size");
-  if (classes == 0) return shape_mismatch("there is no class to choose");
+  ORKNN_TRY(check_classes(classes));
   const Dims dims{batch, samples};
   ORKNN_TRY(checked_element_count(dims, kMaxElements).status());
   const Random random = make_random(c);

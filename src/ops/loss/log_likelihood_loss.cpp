@@ -10,6 +10,11 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
+Status check_class(int64_t label, int64_t classes, const int64_t* ignored) {
+  if ((label >= 0 && label < classes) || (ignored && label == *ignored)) return {};
+  return invalid_argument("a class is out of range").expected("0 to " + std::to_string(classes - 1)).found(std::to_string(label));
+}
+
 Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
   if (c.dtype(1) != DType::Int32 && c.dtype(1) != DType::Int64)
@@ -26,6 +31,9 @@ Status infer(InferContext& c) {
     positions.erase(positions.begin() + 1);
     ORKNN_TRY(require_shape(c, 1, "target", positions));
     ORKNN_TRY(require_shape(c, 2, "weight", {(*x)[1]}));
+    if (const TensorData* target = c.constant(1); target && (*x)[1].is_known())
+      for (const int64_t label : to_ints(target->view()))
+        ORKNN_TRY(check_class(label, (*x)[1].value(), c.find<int64_t>("ignore_index")));
   }
   std::optional<Shape> loss = Shape();
   if (reduction == "none") {
@@ -65,10 +73,7 @@ Status write_loss(RunContext& c, std::span<const double> log_probabilities) {
       const auto at = static_cast<size_t>(n * inner + i);
       const int64_t label = labels[at];
       if (ignored && label == *ignored) continue;
-      if (label < 0 || label >= classes)
-        return invalid_argument("a class is out of range")
-            .expected("0 to " + std::to_string(classes - 1))
-            .found(std::to_string(label));
+      ORKNN_TRY(check_class(label, classes, nullptr));
       const double weight = weights.empty() ? 1 : weights[static_cast<size_t>(label)];
       losses[at] = -log_probabilities[static_cast<size_t>((n * classes + label) * inner + i)] * weight;
       sum += losses[at];

@@ -37,11 +37,24 @@ void score_sample(const double* x, int64_t features, const std::vector<double>& 
   }
 }
 
+// `targets` are the score rows that check_model() found.
+Status check_targets(const NodeReader& c, int64_t targets) {
+  if (targets == c.get_int("targets")) return {};
+  return shape_mismatch("coefficients do not fit the targets")
+      .expected(std::to_string(c.get_int("targets")))
+      .found(std::to_string(targets));
+}
+
 Status infer_regressor(InferContext& c) {
   ORKNN_TRY_ASSIGN(const Dim samples, sample_count(c));
   const int64_t targets = c.get_int("targets");
   if (targets < 1) return invalid_model("illegal number of targets").found(std::to_string(targets));
   ORKNN_TRY(post_transform_from(c.get_string("post_transform")).status());
+  if (const Shape* x = c.shape(0); x && x->back().is_known()) {
+    ORKNN_TRY_ASSIGN(const int64_t count,
+                     check_model(floats_of(c, "coefficients"), floats_of(c, "intercepts"), x->back().value()));
+    ORKNN_TRY(check_targets(c, count));
+  }
   c.set_output(0, DType::Float32, Shape{c.shape(0) ? samples : Dim(), targets});
   return {};
 }
@@ -51,10 +64,7 @@ Status run_regressor(RunContext& c) {
   ORKNN_TRY_ASSIGN(const PostTransform transform, post_transform_from(c.get_string("post_transform")));
   const std::vector<double> coefficients = floats_of(c, "coefficients"), intercepts = floats_of(c, "intercepts");
   ORKNN_TRY_ASSIGN(const int64_t targets, check_model(coefficients, intercepts, x.features));
-  if (targets != c.get_int("targets"))
-    return shape_mismatch("coefficients do not fit the targets")
-        .expected(std::to_string(c.get_int("targets")))
-        .found(std::to_string(targets));
+  ORKNN_TRY(check_targets(c, targets));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Float32, Dims{x.count, targets}));
   for (int64_t n = 0; n < x.count; ++n) {
     const std::span<float> scores(y.as<float>() + n * targets, static_cast<size_t>(targets));

@@ -134,20 +134,42 @@ bool passes(const Branch& b, double x) {
   return false;
 }
 
-// The leaf that a sample reaches in the tree of `root`.
-Result<const Branch*> leaf_of(const Forest& forest, size_t root, const double* x, int64_t features) {
-  size_t at = root;
-  for (size_t steps = 0; steps <= forest.branches.size(); ++steps) {
+// Every walk from a root ends in a leaf and tests features that samples have; any number of them while that is unknown.
+Status check_walks(const Forest& forest, const Dim& features) {
+  const int64_t end = features.is_known() ? features.value() : INT64_MAX;
+  enum class Mark : uint8_t { New, Open, Done };
+  std::vector<Mark> marks(forest.branches.size(), Mark::New);
+  std::vector<size_t> path = forest.roots;
+  while (!path.empty()) {
+    const size_t at = path.back();
     const Branch& b = forest.branches[at];
-    if (b.test == Test::Leaf) return &b;
-    if (b.feature < 0 || b.feature >= features)
+    if (marks[at] != Mark::New || b.test == Test::Leaf) {
+      marks[at] = Mark::Done;
+      path.pop_back();
+      continue;
+    }
+    if (b.feature < 0 || b.feature >= end)
       return shape_mismatch("a tree tests a feature that samples do not have")
-          .expected("0 to " + std::to_string(features - 1))
+          .expected("0 to " + std::to_string(end - 1))
           .found(std::to_string(b.feature));
-    at = passes(b, x[b.feature]) ? b.if_true : b.if_false;
+    marks[at] = Mark::Open;
+    for (const size_t next : {b.if_true, b.if_false}) {
+      if (marks[next] == Mark::Open) return invalid_model("a tree has a cycle");
+      if (marks[next] == Mark::New) path.push_back(next);
+    }
   }
-  return invalid_model("a tree has a cycle");
+  return {};
 }
+
+// The leaf that a sample reaches in the tree of `root`, whose walks are checked.
+const Branch& leaf_of(const Forest& forest, size_t root, const double* x) {
+  const Branch* b = &forest.branches[root];
+  while (b->test != Test::Leaf) b = &forest.branches[passes(*b, x[b->feature]) ? b->if_true : b->if_false];
+  return *b;
+}
+
+// The number of features of a sample, unknown where the shape is.
+Dim features_of(const InferContext& c) { return c.shape(0) ? c.shape(0)->back() : Dim(); }
 
 Status infer_regressor(InferContext& c) {
   ORKNN_TRY_ASSIGN(const Dim samples, sample_count(c));
@@ -157,7 +179,8 @@ Status infer_regressor(InferContext& c) {
   const std::string& combine = c.get_string("aggregate_function");
   if (combine != "SUM" && combine != "AVERAGE" && combine != "MIN" && combine != "MAX")
     return unsupported("unknown aggregate_function").expected("SUM, AVERAGE, MIN or MAX").found(combine);
-  ORKNN_TRY(make_forest(c, "target", static_cast<size_t>(targets)).status());
+  ORKNN_TRY_ASSIGN(const Forest forest, make_forest(c, "target", static_cast<size_t>(targets)));
+  ORKNN_TRY(check_walks(forest, features_of(c)));
   c.set_output(0, DType::Float32, Shape{c.shape(0) ? samples : Dim(), targets});
   return {};
 }
@@ -168,13 +191,14 @@ Status run_regressor(RunContext& c) {
   const std::string& combine = c.get_string("aggregate_function");
   const auto targets = static_cast<size_t>(c.get_int("n_targets"));
   ORKNN_TRY_ASSIGN(const Forest forest, make_forest(c, "target", targets));
+  ORKNN_TRY(check_walks(forest, x.features));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Float32, Dims{x.count, static_cast<int64_t>(targets)}));
   for (int64_t n = 0; n < x.count; ++n) {
     std::vector<double> sums(targets, 0.0);
     std::vector<bool> voted(targets, false);
     for (size_t root : forest.roots) {
-      ORKNN_TRY_ASSIGN(const Branch* leaf, leaf_of(forest, root, x.values.data() + n * x.features, x.features));
-      for (const auto& [target, weight] : leaf->weights) {
+      const Branch& leaf = leaf_of(forest, root, x.values.data() + n * x.features);
+      for (const auto& [target, weight] : leaf.weights) {
         double& sum = sums[target];
         if (combine == "MIN")
           sum = voted[target] ? std::min(sum, weight) : weight;
@@ -209,7 +233,8 @@ Status infer_classifier(InferContext& c) {
   ORKNN_TRY_ASSIGN(const Dim samples, sample_count(c));
   ORKNN_TRY_ASSIGN(const auto labels, labels_of(c));
   ORKNN_TRY(post_transform_from(c.get_string("post_transform")).status());
-  ORKNN_TRY(make_forest(c, "class", labels.size()).status());
+  ORKNN_TRY_ASSIGN(const Forest forest, make_forest(c, "class", labels.size()));
+  ORKNN_TRY(check_walks(forest, features_of(c)));
   c.set_output(0, DType::Int64, Shape{c.shape(0) ? samples : Dim()});
   c.set_output(1, DType::Float32, Shape{c.shape(0) ? samples : Dim(), static_cast<int64_t>(labels.size())});
   return {};
@@ -221,6 +246,7 @@ Status run_classifier(RunContext& c) {
   ORKNN_TRY_ASSIGN(const auto labels, labels_of(c));
   const size_t classes = labels.size();
   ORKNN_TRY_ASSIGN(const Forest forest, make_forest(c, "class", classes));
+  ORKNN_TRY(check_walks(forest, x.features));
   // Trees that only ever vote for one of two classes give the score of the second; positive weights are probabilities,
   // others are distances from the decision.
   bool positive = true;
@@ -244,8 +270,8 @@ Status run_classifier(RunContext& c) {
     if (forest.base.size() == classes) sums = forest.base;
     double single = forest.base.size() == 1 ? forest.base[0] : forest.base.size() == classes ? forest.base[classes - 1] : 0.0;
     for (size_t root : forest.roots) {
-      ORKNN_TRY_ASSIGN(const Branch* leaf, leaf_of(forest, root, x.values.data() + n * x.features, x.features));
-      for (const auto& [target, weight] : leaf->weights) {
+      const Branch& leaf = leaf_of(forest, root, x.values.data() + n * x.features);
+      for (const auto& [target, weight] : leaf.weights) {
         sums[target] += weight;
         single += weight;
       }

@@ -90,6 +90,30 @@ Status run_integer(RunContext& c) {
   return {};
 }
 
+// Where the scales of both matrices and of the product, and its zero point, stand for each of its elements. shape_of(input)
+// gives their shapes.
+template <class ShapeOf>
+Result<Broadcast> plan_scales(std::span<const int64_t> product, const ShapeOf& shape_of) {
+  const auto dims_of = [&](size_t input, bool per_row) {
+    const Dims dims = shape_of(input);
+    return element_count(dims) == 1 ? Dims{} : per_row ? row_dims(dims) : dims;
+  };
+  ORKNN_TRY_ASSIGN(Broadcast plan,
+                   Broadcast::plan({product, dims_of(1, true), dims_of(4, false), dims_of(6, true), dims_of(7, true)}));
+  if (!std::ranges::equal(plan.dims(), product))
+    return shape_mismatch("scales do not fit the product").expected(to_string(product)).found(to_string(plan.dims()));
+  return plan;
+}
+
+// What is known of them fits the product, which is set.
+Status check_scales(const InferContext& c) {
+  const auto known = [&](size_t i) { return c.shape(i) ? to_dims(*c.shape(i)) : std::nullopt; };
+  const std::optional<Dims> product = c.output(0).shape ? to_dims(*c.output(0).shape) : std::nullopt;
+  for (const size_t i : {1, 4, 6, 7})
+    if (!product || !known(i)) return {};
+  return plan_scales(*product, [&](size_t i) { return *known(i); }).status();
+}
+
 Status infer_quantized(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, is_byte, "int8 or uint8"));
   ORKNN_TRY(check_type(c, 3, is_byte, "int8 or uint8"));
@@ -99,7 +123,8 @@ Status infer_quantized(InferContext& c) {
   ORKNN_TRY(check_scale(c, 6, c.dtype(7)));
   ORKNN_TRY(check_zero_point(c, 0, 2, true));
   ORKNN_TRY(check_zero_point(c, 3, 5, false));
-  return set_product(c, 0, 3, c.dtype(7));
+  ORKNN_TRY(set_product(c, 0, 3, c.dtype(7)));
+  return check_scales(c);
 }
 
 Status run_quantized(RunContext& c) {
@@ -109,14 +134,8 @@ Status run_quantized(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, type, s.output));
   const std::vector<float> a_scale = read_scales(c, 1), b_scale = read_scales(c, 4), y_scale = read_scales(c, 6);
   const std::vector<int32_t> y_zero = read_zero_points(c, 7);
-  const auto dims_of = [&](size_t i, bool per_row) {
-    const TensorView v = c.input(i);
-    return v.count() == 1 ? Dims{} : per_row ? row_dims(v.dims) : Dims(v.dims.begin(), v.dims.end());
-  };
   ORKNN_TRY_ASSIGN(const Broadcast plan,
-                   Broadcast::plan({s.output, dims_of(1, true), dims_of(4, false), dims_of(6, true), dims_of(7, true)}));
-  if (!std::ranges::equal(plan.dims(), s.output))
-    return shape_mismatch("scales do not fit the product").expected(to_string(s.output)).found(to_string(plan.dims()));
+                   plan_scales(s.output, [&](size_t i) { return Dims(c.input(i).dims.begin(), c.input(i).dims.end()); }));
   const auto low = static_cast<int32_t>(dtype_min(type)), high = static_cast<int32_t>(dtype_max(type));
   visit_integer(type, [&]<class T>(TypeTag<T>) {
     plan.for_rows(c.pool, [&](int64_t out, const int64_t* in, int64_t n) {

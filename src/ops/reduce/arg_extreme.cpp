@@ -19,12 +19,21 @@ Extents result_shape(const Extents& dims, int64_t axis, bool keep) {
   return out;
 }
 
+// An axis without elements has a result only where there are no results at all; unknown extents pass.
+Status check_extent(const Shape& x, int64_t axis) {
+  const bool has_results =
+      std::ranges::all_of(result_shape(x, axis, false), [](const Dim& d) { return d.is_known() && d.value() > 0; });
+  if (x[static_cast<size_t>(axis)] != Dim(0) || !has_results) return {};
+  return shape_mismatch("an axis without elements has no largest or smallest value").found(to_string(x));
+}
+
 Status infer(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, is_arithmetic, "a number type of at least 8 bits"));
   const Shape* x = c.shape(0);
   std::optional<Shape> shape;
   if (x) {
     ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())));
+    ORKNN_TRY(check_extent(*x, axis));
     shape = result_shape(*x, axis, c.get_int("keepdims") != 0);
   }
   c.set_output(0, DType::Int64, std::move(shape));
@@ -60,7 +69,7 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Int64, result_shape(dims, axis, c.get_int("keepdims") != 0)));
   const int64_t n = y.count(), stride = scratch_strides(dims)[static_cast<size_t>(axis)];
   if (n == 0) return {};
-  if (extent == 0) return shape_mismatch("an axis without elements has no largest or smallest value").found(to_string(dims));
+  if (extent == 0) return check_extent(to_shape(x.dims), axis);
   const bool last = c.get_int("select_last_index") != 0;
   visit_arithmetic(x.dtype, [&]<class T>(TypeTag<T>) {
     if (stride == 1 || extent > INT32_MAX) {

@@ -174,15 +174,17 @@ Status run_sample(RunContext& c) {
   return {};
 }
 
-Status check_affine(const Shape& theta, size_t size_length) {
-  if (size_length != 4 && size_length != 5)
-    return shape_mismatch("the size must be [N,C,H,W] or [N,C,D,H,W]").found(std::to_string(size_length) + " extents");
-  const auto axes = static_cast<int64_t>(size_length) - 2;
+Status check_affine(const Shape& theta, const Shape& size) {
+  if (size.size() != 4 && size.size() != 5)
+    return shape_mismatch("the size must be [N,C,H,W] or [N,C,D,H,W]").found(std::to_string(size.size()) + " extents");
+  const auto axes = static_cast<int64_t>(size.size()) - 2;
   const auto fits = [](const Dim& d, int64_t v) { return !d.is_known() || d.value() == v; };
   if (theta.size() != 3 || !fits(theta[1], axes) || !fits(theta[2], axes + 1))
     return shape_mismatch("theta does not fit the size")
         .expected("[N," + std::to_string(axes) + "," + std::to_string(axes + 1) + "]")
         .found(to_string(theta));
+  if (size[0].is_known() && !fits(theta[0], size[0].value()))
+    return shape_mismatch("theta and size differ in batch").expected(size[0].to_string()).found(theta[0].to_string());
   return {};
 }
 
@@ -194,7 +196,7 @@ Status infer_affine(InferContext& c) {
     c.set_output(0, c.dtype(0), std::nullopt);
     return {};
   }
-  if (c.shape(0)) ORKNN_TRY(check_affine(*c.shape(0), size->size()));
+  if (c.shape(0)) ORKNN_TRY(check_affine(*c.shape(0), *size));
   if (size->size() < 3) return shape_mismatch("the size must be [N,C,H,W] or [N,C,D,H,W]");
   for (const Dim& d : *size)
     if (d.is_known() && d.value() < 0) return invalid_model("negative extent in the size").found(to_string(*size));
@@ -208,11 +210,7 @@ Status infer_affine(InferContext& c) {
 Status run_affine(RunContext& c) {
   const TensorView theta = c.input(0);
   const std::vector<int64_t> size = to_ints(c.input(1));
-  ORKNN_TRY(check_affine(to_shape(theta.dims), size.size()));
-  if (theta.dims[0] != size[0])
-    return shape_mismatch("theta and size differ in batch")
-        .expected(std::to_string(size[0]))
-        .found(std::to_string(theta.dims[0]));
+  ORKNN_TRY(check_affine(to_shape(theta.dims), to_shape(size)));
   const size_t axes = size.size() - 2;
   Dims dims = {size[0]};
   dims.insert(dims.end(), size.begin() + 2, size.end());

@@ -7,6 +7,7 @@
 
 #include "ops/support/copies.h"
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 #include "ops/support/resampling.h"
 
 namespace orknn::ops {
@@ -46,6 +47,10 @@ Status infer(InferContext& c) {
   for (const size_t axis : axes) {
     extents.push_back((*x)[axis]);
     out[axis] = Dim();
+  }
+  if (*resize_coordinates(c) == ResizeCoordinates::CropAndResize) {
+    const std::optional<int64_t> entries = c.has_input(1) ? known_count(c, 1) : 0;
+    if (entries) ORKNN_TRY(check_roi(*entries, axes.size()));
   }
   const std::optional<Dims> known = to_dims(extents);
   if (has_sizes) {

@@ -6,6 +6,18 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
+// Indices cover no more of the other axes than there is; unknown extents pass.
+template <class Extents>
+Status check_other_axes(const Extents& x, const Extents& indices, size_t axis) {
+  const auto reaches_beyond = [](const Dim& index, const Dim& extent) {
+    return index.is_known() && extent.is_known() && index.value() > extent.value();
+  };
+  for (size_t i = 0; i < x.size(); ++i)
+    if (i != axis && reaches_beyond(indices[i], x[i]))
+      return shape_mismatch("indices reach beyond the data outside of the axis").expected(to_string(x)).found(to_string(indices));
+  return {};
+}
+
 Status infer(InferContext& c) {
   ORKNN_TRY(require_integer(c, 1, "indices"));
   const Shape *x = c.shape(0), *indices = c.shape(1);
@@ -13,6 +25,7 @@ Status infer(InferContext& c) {
     return shape_mismatch("data and indices must have the same rank").expected(to_string(*x)).found(to_string(*indices));
   if (x) {
     ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())));
+    if (indices) ORKNN_TRY(check_other_axes(*x, *indices, static_cast<size_t>(axis)));
     ORKNN_TRY(require_indices(c, 1, "index", (*x)[static_cast<size_t>(axis)]));
   }
   c.set_output(0, c.dtype(0), indices ? std::optional(*indices) : std::nullopt);
@@ -25,11 +38,7 @@ Status run(RunContext& c) {
   const auto axis = static_cast<size_t>(normalized);
   if (indices.rank() != x.rank())
     return shape_mismatch("data and indices must have the same rank").expected(to_string(x.dims)).found(to_string(indices.dims));
-  for (size_t i = 0; i < x.dims.size(); ++i)
-    if (i != axis && indices.dims[i] > x.dims[i])
-      return shape_mismatch("indices reach beyond the data outside of the axis")
-          .expected(to_string(x.dims))
-          .found(to_string(indices.dims));
+  ORKNN_TRY(check_other_axes(x.dims, indices.dims, axis));
   ScratchDims picks = scratch_ints(indices);
   for (int64_t& pick : picks) {
     ORKNN_TRY_ASSIGN(pick, checked_index(pick, x.dims[axis]));

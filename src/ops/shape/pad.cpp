@@ -39,8 +39,17 @@ Result<Scratch<std::pair<Number, Number>>> pads_per_axis(size_t rank, std::span<
   return out;
 }
 
+Status nothing_to_repeat(std::string found) {
+  return shape_mismatch("an axis without elements can only be padded with a constant").found(std::move(found));
+}
+
+// How much of an axis stays, between pads that remove.
+int64_t kept_count(int64_t extent, int64_t before, int64_t after) {
+  return std::max<int64_t>(0, extent + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0));
+}
+
 Status infer(InferContext& c) {
-  ORKNN_TRY(mode_of(c).status());
+  ORKNN_TRY_ASSIGN(const Mode mode, mode_of(c));
   ORKNN_TRY(require_integer(c, 1, "pads"));
   ORKNN_TRY(require_integer(c, 3, "axes"));
   if (c.has_input(2) && c.dtype(2) != c.dtype(0))
@@ -57,11 +66,17 @@ Status infer(InferContext& c) {
   Shape out(x->size());
   if (pads && (axes || !c.has_input(3))) {
     ORKNN_TRY_ASSIGN(const auto added, pads_per_axis<Dim>(x->size(), *pads, axes ? GivenAxes(*axes) : std::nullopt));
+    bool nothing_kept = false;
     for (size_t i = 0; i < x->size(); ++i) {
       out[i] = (*x)[i] + (added[i].first + added[i].second);
       if (out[i].is_known() && out[i].value() < 0)
         return shape_mismatch("pads remove more than there is").found("axis " + std::to_string(i) + " of " + to_string(*x));
+      const auto& [before, after] = added[i];
+      nothing_kept |= (*x)[i].is_known() && before.is_known() && after.is_known() && out[i].is_known() &&
+                      kept_count((*x)[i].value(), before.value(), after.value()) == 0;
     }
+    const std::optional<Dims> dims = to_dims(out);
+    if (nothing_kept && dims && element_count(*dims) > 0 && mode != Mode::Constant) return nothing_to_repeat(to_string(*x));
   }
   c.set_output(0, c.dtype(0), std::move(out));
   return {};
@@ -100,7 +115,7 @@ Status run(RunContext& c) {
       return invalid_argument("illegal pads")
           .found(std::to_string(before) + " and " + std::to_string(after) + " for extent " + std::to_string(x.dims[i]));
     kept[i].first = before < 0 ? -before : 0;
-    kept[i].count = std::max<int64_t>(0, x.dims[i] + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0));
+    kept[i].count = kept_count(x.dims[i], before, after);
     kept[i].target = std::max<int64_t>(before, 0);
     nothing_kept |= kept[i].count == 0;
   }
@@ -125,7 +140,7 @@ Status run(RunContext& c) {
     return {};
   }
 
-  if (nothing_kept) return shape_mismatch("an axis without elements can only be padded with a constant").found(to_string(x.dims));
+  if (nothing_kept) return nothing_to_repeat(to_string(x.dims));
   if (rank == 0) {
     std::memcpy(y.data, x.data, bytes);
     return {};

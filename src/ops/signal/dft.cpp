@@ -130,6 +130,11 @@ Status run_dft(RunContext& c) {
   return {};
 }
 
+Status check_window(const Dim& window, const Dim& length) {
+  if (!window.is_known() || !length.is_known() || window == length) return {};
+  return shape_mismatch("window and frame differ in length").expected(length.to_string()).found(window.to_string());
+}
+
 Status infer_stft(InferContext& c) {
   ORKNN_TRY(require_integer(c, 1, "frame_step"));
   ORKNN_TRY(require_integer(c, 3, "frame_length"));
@@ -145,6 +150,7 @@ Status infer_stft(InferContext& c) {
   else if (c.has_input(2))
     length = window ? window->front() : Dim();
   if (length.is_known()) ORKNN_TRY(checked_length(length.value()).status());
+  if (window) ORKNN_TRY(check_window(window->front(), length));
   if (step.is_known() && step.value() < 1) return invalid_model("frame_step must be positive").found(step.to_string());
   if (signal.is_known() && length.is_known() && signal.value() < length.value())
     return shape_mismatch("the signal is shorter than a frame")
@@ -174,10 +180,7 @@ Status run_stft(RunContext& c) {
         .found(std::to_string(x.dims[1]));
   std::vector<double> window(static_cast<size_t>(length), 1.0);
   if (c.has_input(2)) window = to_doubles(c.input(2));
-  if (static_cast<int64_t>(window.size()) != length)
-    return shape_mismatch("window and frame differ in length")
-        .expected(std::to_string(length))
-        .found(std::to_string(window.size()));
+  ORKNN_TRY(check_window(static_cast<int64_t>(window.size()), length));
   const int64_t frames = (x.dims[1] - length) / step + 1, parts = x.dims[2];
   const int64_t bins = c.get_int("onesided") != 0 ? length / 2 + 1 : length;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, Dims{x.dims[0], frames, bins, 2}));

@@ -12,15 +12,14 @@ bool differ(const Dim& a, const Dim& b) { return a.is_known() && b.is_known() &&
 Status wrong(std::string_view what, std::string expected, const Shape& found) {
   return shape_mismatch(std::string(what) + " has the wrong shape").expected(std::move(expected)).found(to_string(found));
 }
+}  // namespace
 
-// The number of elements, where every extent is known.
-std::optional<int64_t> count_of(const InferContext& c, size_t i) {
+std::optional<int64_t> known_count(const InferContext& c, size_t i) {
   const Shape* shape = c.shape(i);
   const std::optional<Dims> dims = shape ? to_dims(*shape) : std::nullopt;
   const Result<int64_t> count = dims ? checked_element_count(*dims) : Result<int64_t>(Status::error(Code::Fail, "unknown"));
   return count ? std::optional(*count) : std::nullopt;
 }
-}  // namespace
 
 Status require_shape(const InferContext& c, size_t i, std::string_view what, const Shape& expected) {
   const Shape* shape = c.shape(i);
@@ -31,7 +30,7 @@ Status require_shape(const InferContext& c, size_t i, std::string_view what, con
 }
 
 Status require_one_value(const InferContext& c, size_t i, std::string_view what) {
-  const std::optional<int64_t> count = count_of(c, i);
+  const std::optional<int64_t> count = known_count(c, i);
   return !count || *count == 1 ? Status()
                                : shape_mismatch(std::string(what) + " must be one value").found(to_string(*c.shape(i)));
 }
@@ -48,7 +47,7 @@ Status require_broadcast(const InferContext& c, size_t i, std::string_view what,
 }
 
 Status require_one_or_each(const InferContext& c, size_t i, std::string_view what, const Dim& count) {
-  const std::optional<int64_t> found = count_of(c, i);
+  const std::optional<int64_t> found = known_count(c, i);
   if (!found || *found == 1 || !count.is_known() || *found == count.value()) return {};
   return wrong(what, "1 or " + count.to_string() + " values", *c.shape(i));
 }

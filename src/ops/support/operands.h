@@ -6,6 +6,9 @@
 
 namespace orknn::ops {
 
+// The number of elements of input i, where every extent is known.
+std::optional<int64_t> known_count(const ir::InferContext& c, size_t i);
+
 // Rank and known extents of input i are those of `expected`; an unknown extent there stands for any.
 Status require_shape(const ir::InferContext& c, size_t i, std::string_view what, const ir::Shape& expected);
 // Input i is a scalar or has one element.

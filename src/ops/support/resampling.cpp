@@ -165,6 +165,11 @@ Result<ResizeTaps> resize_taps(const ResizeFilter& filter, ResizeCoordinates coo
   return taps;
 }
 
+Status check_roi(int64_t entries, size_t axes) {
+  if (entries == 2 * static_cast<int64_t>(axes)) return {};
+  return invalid_argument("roi needs two entries per axis").expected(std::to_string(2 * axes)).found(std::to_string(entries));
+}
+
 Result<ResizePlan> plan_resize(const NodeReader& node, std::span<const int64_t> x, const ResizeInputs& inputs) {
   ResizePlan plan;
   ORKNN_TRY_ASSIGN(plan.mode, resize_mode(node));
@@ -187,10 +192,7 @@ Result<ResizePlan> plan_resize(const NodeReader& node, std::span<const int64_t> 
   std::vector<double> roi;
   if (plan.coordinates == ResizeCoordinates::CropAndResize) {
     if (inputs.roi) roi = to_doubles(*inputs.roi);
-    if (roi.size() != 2 * axes.size())
-      return invalid_argument("roi needs two entries per axis")
-          .expected(std::to_string(2 * axes.size()))
-          .found(std::to_string(roi.size()));
+    ORKNN_TRY(check_roi(static_cast<int64_t>(roi.size()), axes.size()));
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     plan.dims[axes[i]] = targets[i].extent;

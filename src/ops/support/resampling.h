@@ -72,6 +72,9 @@ struct ResizeTaps {
 
 Result<ResizeTaps> resize_taps(const ResizeFilter& filter, ResizeCoordinates coordinates, const ResizeAxis& axis);
 
+// Of coordinates that crop: the roi has a start and an end of each resized axis.
+Status check_roi(int64_t entries, size_t axes);
+
 // Everything that inputs and attributes of a Resize node say.
 struct ResizePlan {
   ResizeMode mode = ResizeMode::Nearest;

@@ -136,6 +136,10 @@ Status deliver_output(RunContext& c, size_t i, const TensorData& value) {
   return {};
 }
 
+Status changing_part(std::span<const int64_t> before, std::span<const int64_t> after) {
+  return shape_mismatch("an output changes its shape between iterations").expected(to_string(before)).found(to_string(after));
+}
+
 Status deliver_scan(RunContext& c, size_t i, std::span<const TensorData> parts, int64_t axis, bool reverse,
                     const TensorFacts& empty) {
   if (!c.has_output(i)) return {};
@@ -149,10 +153,7 @@ Status deliver_scan(RunContext& c, size_t i, std::span<const TensorData> parts, 
   const DType dtype = count > 0 ? parts[0].dtype() : empty.dtype;
   ORKNN_TRY_ASSIGN(const int64_t at, normalize_axis(axis, static_cast<int64_t>(part.size()) + 1));
   for (const TensorData& p : parts)
-    if (p.dims() != part || p.dtype() != dtype)
-      return shape_mismatch("an output changes its shape between iterations")
-          .expected(to_string(part))
-          .found(to_string(p.dims()));
+    if (p.dims() != part || p.dtype() != dtype) return changing_part(part, p.dims());
   Dims dims = part;
   dims.insert(dims.begin() + at, count);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(i, dtype, dims));

@@ -50,6 +50,9 @@ Status require_inputs(const ir::InferContext& c, size_t first);
 // Hands over an output of a body. It is copied where it is one of the node's inputs passed through.
 Status deliver_output(ir::RunContext& c, size_t i, const ir::TensorData& value);
 
+// The error of a scan output that does not keep its shape from one iteration to the next.
+Status changing_part(std::span<const int64_t> before, std::span<const int64_t> after);
+
 // Joins the values of all iterations along a new axis, which is at most the rank of the parts. `empty` tells type and shape when
 // there were no iterations (unknown extents are 0).
 Status deliver_scan(ir::RunContext& c, size_t i, std::span<const ir::TensorData> parts, int64_t axis, bool reverse,
