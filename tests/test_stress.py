@@ -57,6 +57,7 @@ def test_every_way_to_run(model, program):
     assert "output 0" in run(BUILD / f"capi_{program}", model, 100)
 
 
+@pytest.mark.skipif(BUILD.name.endswith("tsan"), reason="the thread sanitizer does not follow threads that a forked child starts")
 def test_a_fork_during_the_first_use(model):
     assert run(BUILD / "capi_fork", model, 200) == "200 processes: 0 wrong\n"
 
