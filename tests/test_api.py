@@ -210,6 +210,14 @@ def pooled_model(make_onnx):
 SETS = [[[1, 3, 4, 6]], [[1, 3, 8, 6]], [[1, 3, 2, 2]]]
 
 
+def test_one_set_of_shapes_is_dynamic_too(pooled_model, build, tmp_path):
+    rknn = build(pooled_model, dynamic_input=SETS[:1])
+    exported = tmp_path / "dynamic.rknn"
+    assert rknn.export_rknn(str(exported)) == 0
+    content = exported.read_bytes()
+    assert b"dynamic_shape" in content and b"static_shape" not in content
+
+
 def test_dynamic_input(pooled_model, build, tmp_path, capfd):
     rknn = build(pooled_model, dynamic_input=SETS)
     assert "the MaxShape is dynamic_input[1] = [[1,3,8,6]]!" in capfd.readouterr().err

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "format/json_text.h"
+#include "format/shape_sets.h"
 #include "ir/custom_op.h"
 #include "ir/packed.h"
 #include "platform/platforms.h"
@@ -212,7 +213,7 @@ std::vector<std::byte> make_viewer_flatbuffer(const Model& model, uint64_t weigh
   const bool has_program = !model.programs.empty();
   const auto input_json = b.CreateString(has_program ? ports_json(model.programs[0], model.programs[0].inputs) : "{}");
   const auto output_json = b.CreateString(has_program ? ports_json(model.programs[0], model.programs[0].outputs) : "{}");
-  const auto shape_kind = b.CreateString(model.programs.size() > 1 ? "dynamic_shape" : "static_shape");
+  const auto shape_kind = b.CreateString(has_shape_sets(model) ? "dynamic_shape" : "static_shape");
   const auto sizes = fb::CreateSizes(b, weight_bytes, arena_bytes);
   fb::ModelBuilder root(b);
   root.add_version(6);

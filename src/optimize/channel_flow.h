@@ -52,7 +52,7 @@ class ChannelFlow {
   const Mixer* mixer(ir::NodeId id) const;
   // The value that a place of a tensor always holds.
   std::optional<double> value(ir::TensorId t, int64_t place) const;
-  // Channels that hold one value behind `id` and stay all the same: how many, by the reason.
+  // Channels of the result of `id` that hold one value and stay all the same: how many, by the reason.
   std::map<std::string, int64_t> constants_that_stay(ir::NodeId id) const;
 
  private:

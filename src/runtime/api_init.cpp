@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "format/rknn_file.h"
+#include "format/shape_sets.h"
 #include "runtime/configuration.h"
 #include "runtime/context_call.h"
 #include "runtime/custom_op_plugins.h"
-#include "runtime/input_shapes.h"
 #include "runtime/remote_device.h"
 #include "runtime/shared_weights.h"
 #include "runtime/tensor_attr.h"
@@ -165,7 +165,7 @@ Refusal choose_chip(Context& context, const format::Model& model) {
   if (!platform::compatible(*context.chip, *chosen))
     return {RKNN_ERR_TARGET_PLATFORM_UNMATCH,
             "the model was made for " + model.target_platform + ", the simulated chip is " + std::string(chosen->name)};
-  if (has_shape_sets(model) && !chosen->features.dynamic_shape)
+  if (format::has_shape_sets(model) && !chosen->features.dynamic_shape)
     return {RKNN_ERR_TARGET_PLATFORM_UNMATCH, std::string(chosen->name) + " runs no models of several shape sets"};
   context.chip = chosen;
   context.is_chip_chosen = true;
@@ -174,7 +174,7 @@ Refusal choose_chip(Context& context, const format::Model& model) {
 
 // Replaces the weights by those of the donor.
 Refusal take_weights(Context& context, format::Model& model, const Donor& donor) {
-  if (has_shape_sets(model) || has_shape_sets(*donor.model))
+  if (format::has_shape_sets(model) || format::has_shape_sets(*donor.model))
     return {RKNN_ERR_MODEL_INVALID, "models of several shape sets share no weights"};
   if (const Status s = share_weights(*donor.model, model); !s) return {RKNN_ERR_MODEL_INVALID, s.to_string()};
   context.donor = donor.context;
@@ -215,7 +215,7 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flags, rknn
       return s.code() == Code::Io ? fail(RKNN_ERR_DEVICE_UNAVAILABLE, kName, s.to_string()) : fail(kName, s);
   created->model_memory = loaded->memory;
   created->model_keeper = std::move(loaded->keeper);
-  created->has_shapes = !has_shape_sets(created->session->model());
+  created->has_shapes = !format::has_shape_sets(created->session->model());
   created->forget_bindings();
   if (flags & RKNN_FLAG_ENABLE_SRAM) take_sram(*created, created->session->memory().internal_bytes, flags & RKNN_FLAG_SHARE_SRAM);
   report_loading(*created->session, report_of(*created));
@@ -226,7 +226,7 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flags, rknn
 int duplicate(Context& from, rknn_context* to) {
   constexpr const char* kName = "rknn_dup_context";
   if (lacks(from, &platform::Features::dup_context)) return refuse_on_chip(kName, *from.chip);
-  if (has_shape_sets(from.session->model()))
+  if (format::has_shape_sets(from.session->model()))
     return fail(RKNN_ERR_FAIL, kName, "a model of several shape sets cannot be duplicated, call rknn_init again");
   if (from.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information cannot be duplicated");
   auto session = from.session->duplicate();

@@ -1,6 +1,7 @@
 // Choosing shapes and setting inputs. Checks are made in the order of docs/errors.md; a refused call changes nothing.
 #include <algorithm>
 
+#include "format/shape_sets.h"
 #include "runtime/context_call.h"
 #include "runtime/data_forms.h"
 #include "runtime/input_shapes.h"
@@ -11,7 +12,7 @@ using namespace ir;
 
 int choose_shapes(Context& context, const char* function, std::span<const rknn_tensor_attr> wanted) {
   Session& session = *context.session;
-  if (!has_shape_sets(session.model())) return fail(RKNN_ERR_MODEL_INVALID, function, "the model has static shapes");
+  if (!format::has_shape_sets(session.model())) return fail(RKNN_ERR_MODEL_INVALID, function, "the model has static shapes");
   const std::optional<size_t> found = find_shape_set(session, wanted);
   if (!found)
     return fail(RKNN_ERR_FAIL, function,

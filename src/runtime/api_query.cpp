@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "format/shape_sets.h"
 #include "runtime/context_call.h"
 #include "runtime/input_shapes.h"
 #include "runtime/library_identity.h"
@@ -36,7 +37,7 @@ int query_attr(const Context& context, bool is_input, AttrView view, void* info,
       return fail(RKNN_ERR_PARAM_INVALID, "rknn_query",
                   "index " + std::to_string(attr.index) + " is out of range, the model has " + std::to_string(ports.size()) +
                       (is_input ? " inputs" : " outputs"));
-    if (current && !has_shape_sets(session.model()))
+    if (current && !format::has_shape_sets(session.model()))
       return fail(RKNN_ERR_MODEL_INVALID, "rknn_query", "the model has static shapes, use the other queries");
     fill_attr(ports[attr.index], is_input, view, context.chip, attr);
     return RKNN_SUCC;
@@ -123,7 +124,7 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
           return fail(RKNN_ERR_PARAM_INVALID, kName,
                       "index " + std::to_string(range.index) + " is out of range, the model has " +
                           std::to_string(session.inputs().size()) + " inputs");
-        if (!has_shape_sets(session.model()))
+        if (!format::has_shape_sets(session.model()))
           return fail(RKNN_ERR_MODEL_INVALID, kName, "the model has static shapes, there is no range");
         fill_range(session, range);
         return RKNN_SUCC;

@@ -42,8 +42,6 @@ std::string shape_text(const rknn_tensor_attr& attr) {
 }
 }  // namespace
 
-bool has_shape_sets(const format::Model& model) { return model.programs.size() > 1 || !model.programs[0].label.empty(); }
-
 void fill_range(const Session& session, rknn_input_range& range) {
   const uint32_t index = range.index;
   std::memset(&range, 0, sizeof range);

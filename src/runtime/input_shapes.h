@@ -10,9 +10,6 @@
 
 namespace orknn::runtime {
 
-// Made with dynamic_input; a set has to be chosen before the model runs.
-bool has_shape_sets(const format::Model& model);
-
 // The shapes of input `range.index`, which exists: one row per set, in the order of the sets.
 void fill_range(const Session& session, rknn_input_range& range);
 

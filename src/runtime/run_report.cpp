@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "format/shape_sets.h"
 #include "platform/platforms.h"
 #include "runtime/layer_dump.h"
 #include "runtime/library_identity.h"
@@ -23,8 +24,9 @@ void log_model(const Session& session) {
   log(LogLevel::Info, "",
       "RKNN Model Information, version: 6, toolkit version: " + model.toolkit_version +
           "(compiler version: " + model.toolkit_version + "), target: " + std::string(platform ? platform->npu_name : "RKNPU") +
-          ", target platform: " + model.target_platform + ", framework name: " + model.source_framework + ", framework layout: " +
-          (nhwc ? "NHWC" : "NCHW") + ", model inference type: " + (model.programs.size() > 1 ? "dynamic_shape" : "static_shape"));
+          ", target platform: " + model.target_platform + ", framework name: " + model.source_framework +
+          ", framework layout: " + (nhwc ? "NHWC" : "NCHW") +
+          ", model inference type: " + (format::has_shape_sets(model) ? "dynamic_shape" : "static_shape"));
 }
 
 // What the caller's own memory holds for this tensor, when it is an input that is converted on the way.

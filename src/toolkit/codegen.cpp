@@ -13,8 +13,8 @@
 #include "data/npy.h"
 #include "data/picture.h"
 #include "format/rknn_file.h"
+#include "format/shape_sets.h"
 #include "ir/tensor_data.h"
-#include "runtime/input_shapes.h"
 #include "runtime/session.h"
 #include "toolkit/codegen_texts.h"
 #include "toolkit/shape_sets.h"
@@ -72,7 +72,7 @@ std::string model_info(const runtime::Session& session, const std::string& file,
       "// What the toolkit knows of the model, made for {}.\n{}#pragma once\n\nstatic const char kModelFile[] = {};\n"
       "static const bool kHasShapeSets = {};  // built with dynamic_input\n"
       "static const bool kStoredArrays = {};  // in data/: inputs, and the outputs that the simulator computed\n",
-      model.target_platform, ports, literal(file), runtime::has_shape_sets(model), has_arrays);
+      model.target_platform, ports, literal(file), format::has_shape_sets(model), has_arrays);
 }
 
 std::string readme(const runtime::Session& session) {

@@ -465,9 +465,9 @@ std::string init_log(std::vector<std::byte> bytes) {
   return text;
 }
 
-TEST(CApiShapes, TheLogSaysWhetherAModelHasSeveralSets) {
-  const std::string one = init_log(sample_bytes()), two = init_log(model_of_two_sizes());
-  EXPECT_NE(one.find("model inference type: static_shape\n"), std::string::npos) << one;
+TEST(CApiShapes, TheLogSaysWhetherAModelHasSetsOfShapes) {
+  const std::string none = init_log(sample_bytes()), two = init_log(model_of_two_sizes());
+  EXPECT_NE(none.find("model inference type: static_shape\n"), std::string::npos) << none;
   EXPECT_NE(two.find("model inference type: dynamic_shape\n"), std::string::npos) << two;
 }
 

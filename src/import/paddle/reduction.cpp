@@ -67,7 +67,8 @@ Result<std::vector<TensorId>> kthvalue(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t axis, l.axis(l.integer("axis", -1), x));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to sort it"));
   const int64_t k = l.integer("k", 1);
-  if (k < 1 || k > dims[static_cast<size_t>(axis)]) return invalid_model("kthvalue asks for an element that is not there");
+  if (k < 1 || k > dims[static_cast<size_t>(axis)])
+    return invalid_model("kthvalue: k is not between 1 and the number of elements");
   const Ranked found = nth_smallest(l, x, axis, k - 1);
   if (l.flag("keepdim", false)) return std::vector{found.value, found.place};
   return std::vector{l.squeeze(found.value, {axis}), l.squeeze(found.place, {axis})};

@@ -359,7 +359,8 @@ TensorId msort(Call& c) { return top(c, 0, c.rank() == 0 ? 1 : c.dims()[0], fals
 Result<ValuesAndPlaces> kthvalue(Call& c) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
   const int64_t k = c.integer("k");
-  if (c.rank() == 0 || k < 1 || k > c.dims()[axis]) return invalid_model("kthvalue asks for an element that is not there");
+  if (c.rank() == 0 || k < 1 || k > c.dims()[axis])
+    return invalid_model("kthvalue: k is not between 1 and the number of elements");
   const Ranked found = nth_smallest(c, c.tensor("self"), axis, k - 1);
   if (c.flag("keepdim")) return ValuesAndPlaces{found.value, found.place};
   return ValuesAndPlaces{c.squeeze(found.value, {axis}), c.squeeze(found.place, {axis})};

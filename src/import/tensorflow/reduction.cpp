@@ -55,7 +55,8 @@ Result<TensorId> nth_element(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(int64_t n, l.integer(1, "to know which element is wanted"));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to sort its rows"));
   if (dims.empty() || n < 0 || n >= dims.back())
-    return invalid_model("an element is asked for that is not there").found(std::to_string(n) + " of " + ir::to_string(dims));
+    return invalid_model("the rows have fewer elements than the place that is asked for")
+        .found(std::to_string(n) + " of " + ir::to_string(dims));
   if (l.bool_or("reverse", false)) n = dims.back() - 1 - n;
   const auto axis = static_cast<int64_t>(dims.size()) - 1;
   return l.squeeze(nth_smallest(l, x, axis, n).value, {axis});
