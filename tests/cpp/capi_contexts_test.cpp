@@ -21,7 +21,7 @@
 #include "temporary_folder.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#include <sanitizer/allocator_interface.h>
+extern "C" size_t __sanitizer_get_current_allocated_bytes();  // gcc installs no header that declares it
 #endif
 
 namespace orknn::tests {
