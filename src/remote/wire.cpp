@@ -53,7 +53,7 @@ Status FrameReader::check_header() {
 Result<std::optional<Frame>> FrameReader::read(std::span<const std::byte>& bytes) {
   if (head_bytes_ < sizeof header_) {
     const size_t n = std::min(sizeof header_ - head_bytes_, bytes.size());
-    std::memcpy(reinterpret_cast<std::byte*>(&header_) + head_bytes_, bytes.data(), n);
+    std::ranges::copy(bytes.first(n), reinterpret_cast<std::byte*>(&header_) + head_bytes_);  // none: no pointer either
     head_bytes_ += n;
     bytes = bytes.subspan(n);
     if (head_bytes_ < sizeof header_) return std::optional<Frame>{};
