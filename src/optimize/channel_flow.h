@@ -85,7 +85,6 @@ class ChannelFlow {
   const Lane* add_lane(ir::TensorId t, size_t axis);
   // Joins `count` places of two tensors; those of the second take the values of the first.
   void join(const Lane& from, int64_t from_place, const Lane& to, int64_t to_place, int64_t count);
-  void join_same(const ir::Node& n, size_t output_axis);
   int32_t find(int32_t place) const;
   void unite(int32_t a, int32_t b);
   void keep(int32_t place, const std::string& reason);

@@ -1,7 +1,6 @@
 #include "remote/wire.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/checksum.h"
 

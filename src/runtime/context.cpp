@@ -57,9 +57,12 @@ bool destroy_context(rknn_context handle) {
 void take_sram(Context& context, uint64_t internal_bytes, bool shared) {
   const platform::Platform& chip = *context.chip;
   if (!chip.features.sram_for_internal) return;
-  // Whoever shares uses the same bytes as others, and takes none away.
-  context.sram_bytes = shared ? static_cast<uint64_t>(chip.sram_bytes) : free_sram(chip);
-  if (!shared) context.sram = SramShare(chip, internal_bytes);
+  if (shared) {  // the same bytes as others, of which it takes none away
+    context.sram_bytes = static_cast<uint64_t>(chip.sram_bytes);
+    return;
+  }
+  context.sram = SramShare(chip, internal_bytes);
+  context.sram_bytes = context.sram.found_free();
 }
 
 }  // namespace orknn::runtime

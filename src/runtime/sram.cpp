@@ -37,9 +37,9 @@ uint64_t free_sram(const platform::Platform& chip) {
 SramShare::SramShare(const platform::Platform& chip, uint64_t bytes) : chip_(&chip) {
   SramTable& t = sram_table();
   const std::lock_guard lock(t.mutex);
-  uint64_t& held = t.held[&chip];
-  bytes_ = sram_block(bytes, free_of(t, chip));
-  held += bytes_;
+  found_free_ = free_of(t, chip);
+  bytes_ = sram_block(bytes, found_free_);
+  t.held[&chip] += bytes_;
 }
 
 SramShare::~SramShare() {
@@ -49,11 +49,13 @@ SramShare::~SramShare() {
   t.held[chip_] -= bytes_;
 }
 
-SramShare::SramShare(SramShare&& other) noexcept : chip_(other.chip_), bytes_(std::exchange(other.bytes_, 0)) {}
+SramShare::SramShare(SramShare&& other) noexcept
+    : chip_(other.chip_), bytes_(std::exchange(other.bytes_, 0)), found_free_(other.found_free_) {}
 
 SramShare& SramShare::operator=(SramShare&& other) noexcept {
   std::swap(chip_, other.chip_);
   std::swap(bytes_, other.bytes_);
+  std::swap(found_free_, other.found_free_);
   return *this;
 }
 

@@ -19,10 +19,12 @@ class SramShare {
   ~SramShare();
   SramShare(SramShare&& other) noexcept;
   SramShare& operator=(SramShare&& other) noexcept;
+  // What was free when the share was taken, the share included.
+  uint64_t found_free() const { return found_free_; }
 
  private:
   const platform::Platform* chip_ = nullptr;
-  uint64_t bytes_ = 0;
+  uint64_t bytes_ = 0, found_free_ = 0;
 };
 
 }  // namespace orknn::runtime

@@ -123,9 +123,7 @@ class GoneCheck {
   Deadline next_{};
   bool is_gone_ = false;
 };
-}  // namespace
 
-namespace {
 // Parts that are small and rare keep nobody's room for long: every byte that has arrived gives its share of time for the next.
 std::chrono::milliseconds time_for_upload(const Limits& limits, uint64_t uploaded) {
   return limits.message_timeout + std::chrono::milliseconds(uploaded * 1000 / limits.upload_bytes_per_second);
