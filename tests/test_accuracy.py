@@ -609,6 +609,15 @@ def test_hybrid_steps(folder, shapes_model, dataset, pictures, capfd):
     assert np.abs(np.diff(np.unique(result(wider)))).min() > 5 * np.abs(np.diff(np.unique(result(plain)))).min()
 
 
+def test_hybrid_steps_keep_every_platform_of_the_list(folder, shapes_model, dataset):
+    rknn = loaded(shapes_model, target_platform=["rk3566", "rk3568"])
+    assert rknn.hybrid_quantization_step1(dataset=dataset) == 0
+    files = ("shapes.model", "shapes.data", "shapes.quantization.cfg")
+    fresh = RKNN()
+    assert fresh.hybrid_quantization_step2(*files) == 0 and fresh.export_rknn("listed.rknn") == 0
+    assert RKNN().fetch_rknn_model_config("listed.rknn")["target_platform"] == ["rk3566", "rk3568"]
+
+
 def test_hybrid_custom_and_proposal(folder, spread_model, noise):
     rknn = loaded(spread_model, auto_hybrid_cos_thresh=0.999)
     assert rknn.hybrid_quantization_step1(dataset=noise, custom_hybrid=[["x", "c2"]]) == 0

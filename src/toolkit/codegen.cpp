@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/folders.h"
+#include "base/refusal.h"
 #include "base/utf8.h"
 #include "data/dataset.h"
 #include "data/npy.h"
@@ -143,6 +144,8 @@ Result<std::vector<ir::TensorData>> read_inputs(runtime::Session& session, const
     if (Result<std::vector<ir::TensorData>> values = sample.sample(0)) {
       ORKNN_TRY(session.choose_program(set));
       return values;
+    } else if (!is_refusal(values.status())) {
+      return values.status();
     } else if (set == 0) {
       refused = std::move(values).status();
     }

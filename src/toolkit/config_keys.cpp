@@ -82,6 +82,12 @@ Status set_platforms(BuildConfig& config, const YamlValue& value, std::string_vi
   return {};
 }
 
+YamlValue get_platforms(const BuildConfig& config) {
+  std::vector<std::string> platforms = config.other_platforms;
+  platforms.insert(platforms.begin(), config.target_platform);
+  return list(platforms);
+}
+
 Status set_swaps(BuildConfig& config, const YamlValue& value, std::string_view key) {
   config.quant_img_RGB2BGR.clear();
   for (const YamlValue& flag : value.kind == YamlKind::List ? value.items : std::vector{value}) {
@@ -227,7 +233,7 @@ constexpr ConfigKey kConfigKeys[] = {
     {"sparse_infer", Kind::Flag, set_flag<&Config::sparse_infer>, get_flag<&Config::sparse_infer>,
      "use the chip's kernels for sparse weights"},
     {"std_values", Kind::NumberLists, set_numbers<&Config::std_values>, nullptr, "divisor of each channel of each input"},
-    {"target_platform", Kind::Platforms, set_platforms, get_text<&Config::target_platform>, "chip to build for"},
+    {"target_platform", Kind::Platforms, set_platforms, get_platforms, "chip to build for"},
 };
 
 // Legal in other releases. Their keys without an effect are warned of.
