@@ -7,12 +7,13 @@ Products of size^3, int8 to int32 and float16 to float32. Ours: binding a new A 
 oneDNN: its matmul with B in the layout it asks for, reordered before. Where oneDNN has no float16 product but reference loops (processors
 without such instructions), its float32 product stands in, with A widened beforehand and outside of the measurement: that favours oneDNN, because ours
 widens A in every round. Rounds of all contestants alternate; each is judged by its fastest round, because anything else on the machine only makes a
-round slower. --cpu counts processor time instead: for one thread on a machine that is busy. --check ends with 1 where we are slower than oneDNN. oneDNN is looked for as the system's library (Debian: libdnnl2 or libdnnl3).
+round slower. Between its products oneDNN's threads sleep (OMP_WAIT_POLICY=passive): waiting busily they would keep cores from ours. --cpu counts processor time instead: for one thread on a machine that is busy. --check ends with 1 where we are slower than oneDNN. oneDNN is looked for as the system's library (Debian: libdnnl2 or libdnnl3).
 """
 
 import argparse
 import ctypes as c
 import ctypes.util
+import os
 import pathlib
 import platform
 import sys
@@ -252,6 +253,7 @@ def main():
     parser.add_argument("--library", default=ROOT / "build/release/librknnrt.so")
     parser.add_argument("--onednn")
     options = parser.parse_args()
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the library is loaded
     peer = find_onednn(options.onednn)
     version = peer.dnnl_version().contents if peer else None
     name = f"{version.major}.{version.minor}.{version.patch}" if peer else "is missing"

@@ -87,7 +87,7 @@ Status MatmulContext::set_shape(const rknn_matmul_shape& shape) {
 Status MatmulContext::bind(char name, const Payload& memory) {
   if (name == 'B') return bind_right(memory);
   if (name == 'A' && !left_is_native())
-    if (Status s = product_->pack_left(memory.data, plan_.left(*shape_), pool()); !s) return s;
+    if (Status s = product_->pack_left(memory.data, plan_.left(*shape_), sim::LeftData::Copied, pool()); !s) return s;
   if (name == 'A' && !left_is_native())
     bound_left_ = copied_binding(memory, plan_.attributes(*shape_).A.size);
   else
@@ -275,7 +275,7 @@ Status MatmulContext::run(uint64_t handle) {
   const TracedWork traced(lease->mask(), handle, *shape_);
   ThreadPool& pool = pool_ ? *pool_ : lease->pool();
   if (left_is_native())
-    if (Status s = product_->pack_left(bound_left_.data, plan_.left(*shape_), pool); !s) return s;
+    if (Status s = product_->pack_left(bound_left_.data, plan_.left(*shape_), sim::LeftData::Stays, pool); !s) return s;
   if (Status s = refresh_right(pool); !s) return s;
   return product_->run(scaling_, bound_result_.data, plan_.type().result, plan_.result(*shape_), pool);
 }

@@ -17,6 +17,9 @@ constexpr int64_t kExactDepth = 32768;
 constexpr int64_t kRightBlock = 600 << 10;   // bytes of the right operand that stay in the second-level cache
 constexpr int64_t kStreamedBytes = 2 << 20;  // of a result that is written past the caches
 constexpr int64_t kFloatDepth = 1536;        // depth of one pass of floats
+constexpr int64_t kLeftBlock = 512 << 10;    // bytes of a strip of floats, likewise in the second-level cache
+constexpr int64_t kLeftPanels = 128;         // of such a strip at most
+constexpr int64_t kCopied = 512 << 10;       // halves that a thread copies at a time
 // A strip: so many panels of the left operand with one tile of the right one. Panels and tiles of both kinds have one size.
 constexpr int64_t kStripPanels = 4, kStripRows = kStripPanels * kIntRows, kStripSums = kStripRows * kIntColumns;
 static_assert(kIntRows == kPanelRows && kIntColumns == kPanelColumns);
@@ -118,6 +121,12 @@ struct ResultWriter {
   const ProductScaling& scaling;
   const std::vector<float>& factors;  // of float results; empty = 1
 
+  // Whether results would push out of the second-level cache what the next tiles need: whole lines are then written past it.
+  bool fills_caches() const {
+    return layout.elements() * static_cast<int64_t>(dtype_bytes(type)) >= kStreamedBytes &&
+           reinterpret_cast<uintptr_t>(result) % 64 == 0;
+  }
+
   void prefetch(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
     prefetch_rows(result, layout, static_cast<int64_t>(dtype_bytes(type)), row, rows, column, columns);
   }
@@ -201,25 +210,25 @@ MatrixProduct::MatrixProduct(DType left, DType right, int64_t depth, int64_t col
 
 // --- left operand
 
-Status MatrixProduct::pack_left(const void* data, const RowLayout& layout, ThreadPool& pool) {
-  return has_float_sums() ? pack_left_floats(static_cast<const Half*>(data), layout, pool)
+Status MatrixProduct::pack_left(const void* data, const RowLayout& layout, LeftData data_is, ThreadPool& pool) {
+  return has_float_sums() ? pack_left_floats(static_cast<const Half*>(data), layout, data_is, pool)
                           : pack_left_ints(static_cast<const uint8_t*>(data), layout, pool);
 }
 
-Status MatrixProduct::pack_left_floats(const Half* data, const RowLayout& layout, ThreadPool& pool) {
-  const int64_t panels = panels_a(layout.rows);
-  const size_t bytes = static_cast<size_t>(panels * kPanelRows * depth_) * sizeof(float);
-  if (!left_.reserve(bytes)) return out_of_scratch(static_cast<int64_t>(bytes));
+// A run makes panels of floats of it, some rows at a time: they stay in the second-level cache then.
+Status MatrixProduct::pack_left_floats(const Half* data, const RowLayout& layout, LeftData data_is, ThreadPool& pool) {
+  if (data_is == LeftData::Copied) {
+    const int64_t elements = layout.elements();
+    if (!left_.reserve(static_cast<size_t>(elements) * sizeof(Half)))
+      return out_of_scratch(elements * static_cast<int64_t>(sizeof(Half)));
+    pool.parallel_for(elements, kCopied, [&](int64_t begin, int64_t end) {
+      std::memcpy(left_.as<Half>() + begin, data + begin, static_cast<size_t>(end - begin) * sizeof(Half));
+    });
+    data = left_.as<Half>();
+  }
   rows_ = layout.rows;
-  const Forms& f = forms();
-  pool.parallel_for(panels, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t row = panel * kPanelRows, rows = std::min(kPanelRows, rows_ - row);
-      for (int64_t k = 0; k < depth_; k += layout.block)
-        f.pack_a(data + layout.place(row, k), Storage::Half, layout.block, 1, rows, std::min(layout.block, depth_ - k),
-                 left_.as<float>() + (panel * depth_ + k) * kPanelRows);
-    }
-  });
+  halves_ = {.x = data, .storage = Storage::Half, .row_stride = layout.block, .rows = rows_, .depth = depth_};
+  if (layout.block < depth_) halves_.block = layout.block, halves_.block_stride = layout.rows * layout.block;
   return {};
 }
 
@@ -353,39 +362,103 @@ void MatrixProduct::pack_tile(const void* data, const RightLayout& layout, int64
 Status MatrixProduct::run(const ProductScaling& scaling, void* result, DType type, const RowLayout& layout, ThreadPool& pool) {
   factors_.clear();
   if (is_float(type)) factors_.assign(scaling.factor.begin(), scaling.factor.end());
-  if (!has_float_sums()) set_terms(scaling);
-  if (!has_float_sums() && !scaling.right_zero.empty() && left_sums_.empty()) sum_left(pool);
+  return has_float_sums() ? run_floats(scaling, result, type, layout, pool) : run_ints(scaling, result, type, layout, pool);
+}
+
+// A strip of the left operand becomes floats, and all tiles of the right one pass by it.
+Status MatrixProduct::run_floats(const ProductScaling& scaling, void* result, DType type, const RowLayout& layout,
+                                 ThreadPool& pool) {
   const ResultWriter writer{result, type, layout, scaling, factors_};
-  // Sums that are results already, in plain rows, and those of integers in fours, too.
-  const bool ints_direct = !has_float_sums() && type == DType::Int32 && scaling.factor.empty() && scaling.right_zero.empty() &&
-                           pieces_.size() == 1 && rows_ > 1 && (layout.block == columns_ || layout.block == 4);
-  const bool direct = has_float_sums() && type == DType::Float32 && factors_.empty() && layout.block == columns_;
+  // Sums that are results already, in plain rows, and in fours, too.
+  const bool direct = type == DType::Float32 && factors_.empty(), by_rows = direct && layout.block == columns_,
+             by_quads = direct && layout.block == 4 && depth_ <= kFloatDepth;
+  const bool streams = by_rows && depth_ <= kFloatDepth && columns_ % 16 == 0 && writer.fills_caches();
+  const int64_t tiles = panels_b(columns_), panels = panels_a(rows_), threads = pool.threads();
+  const int64_t panel_floats = depth_ * kPanelRows, panel_bytes = panel_floats * static_cast<int64_t>(sizeof(float));
+  const int64_t most_panels = std::clamp<int64_t>(panels / (4 * threads), kStripPanels, kLeftPanels),
+                strip_panels = std::clamp<int64_t>(kLeftBlock / panel_bytes, kStripPanels, most_panels),
+                strips = divide_up(panels, strip_panels), strip_rows = strip_panels * kPanelRows;
+  // Strips that are too few for the threads are divided by tiles, and must be there beforehand.
+  const int64_t block = std::clamp<int64_t>(strips >= 2 * threads ? tiles : tiles * strips / (4 * threads), 1, tiles);
+  const bool ahead = block < tiles;
+  const int64_t held = (ahead ? panels : std::min(threads, strips) * strip_panels) * panel_bytes;
+  if (!scratch_.reserve(static_cast<size_t>(held))) return out_of_scratch(held);
+  const auto widen = [&](int64_t row, int64_t rows, float* to) {
+    LeftRows part = halves_;
+    part.x = static_cast<const Half*>(halves_.x) + row * halves_.row_stride;
+    part.rows = rows;
+    forms().pack_a(part, to);
+  };
+  if (ahead)
+    pool.parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
+      widen(begin * kPanelRows, std::min(end * kPanelRows, rows_) - begin * kPanelRows,
+            scratch_.as<float>() + begin * panel_floats);
+    });
+  for_each_job(pool, divide_up(tiles, block) * strips, [&](int64_t job, int64_t worker) {
+    const int64_t first_tile = job / strips * block, strip = job % strips, row = strip * strip_rows,
+                  rows = std::min(strip_rows, rows_ - row);
+    float* left = scratch_.as<float>() + (ahead ? strip : worker) * strip_panels * panel_floats;
+    if (!ahead) widen(row, rows, left);
+    for (int64_t tile = first_tile; tile < std::min(first_tile + block, tiles); ++tile) {
+      const int64_t column = tile * kPanelColumns, columns = std::min(kPanelColumns, columns_ - column);
+      if (by_rows || (by_quads && rows % kPanelRows == 0 && columns % 16 == 0)) {
+        GemmBlock g;
+        g.rows = rows;
+        g.sum = static_cast<float*>(result) + layout.place(row, column);
+        g.sum_row_stride = by_rows ? columns_ : 4;
+        g.sum_quad_stride = by_rows ? 0 : 4 * rows_;
+        g.streams = streams;
+        sum_floats(left, tile, g);
+        continue;
+      }
+      for (int64_t r = 0; r < rows; r += kStripRows) {
+        const int64_t some = std::min(kStripRows, rows - r);
+        alignas(64) float sums[kStripSums];
+        writer.prefetch(row + r, some, column, columns);
+        GemmBlock g;
+        g.rows = some;
+        g.sum = sums;
+        g.sum_row_stride = kPanelColumns;
+        sum_floats(left + r * depth_, tile, g);
+        writer.write(sums, row + r, some, column, columns);
+      }
+    }
+  });
+  return {};
+}
+
+Status MatrixProduct::run_ints(const ProductScaling& scaling, void* result, DType type, const RowLayout& layout,
+                               ThreadPool& pool) {
+  set_terms(scaling);
+  if (!scaling.right_zero.empty() && left_sums_.empty()) sum_left(pool);
+  const ResultWriter writer{result, type, layout, scaling, factors_};
+  // Sums that are results already, in plain rows and in fours.
+  const bool direct = type == DType::Int32 && scaling.factor.empty() && scaling.right_zero.empty() && pieces_.size() == 1 &&
+                      rows_ > 1 && (layout.block == columns_ || layout.block == 4);
+  const bool streams = direct && columns_ % 16 == 0 && rows_ % 4 == 0 && writer.fills_caches();
   const int64_t tiles = divide_up(columns_, kIntColumns), panels = divide_up(rows_, kIntRows);
   // Results that are stored in plain rows are written where others were before: one panel meets all tiles before the next does.
-  const bool by_rows = !has_float_sums() && !ints_direct && layout.block == columns_;
-  const int64_t strip_panels = by_rows       ? 1
-                               : ints_direct ? 8 * kStripPanels
-                                             : kStripPanels,
+  const bool by_rows = !direct && layout.block == columns_;
+  const int64_t strip_panels = by_rows  ? 1
+                               : direct ? 8 * kStripPanels
+                                        : kStripPanels,
                 strip_rows = strip_panels * kIntRows, strips = divide_up(panels, strip_panels);
   // Some tiles of the right operand stay in the cache while strips pass.
-  const int64_t tile_bytes = (has_float_sums() ? depth_ : dwords_) * kIntColumns * 4;
-  int64_t block = std::clamp<int64_t>(kRightBlock / tile_bytes, 1, tiles);
+  int64_t block = std::clamp<int64_t>(kRightBlock / (dwords_ * kIntColumns * 4), 1, tiles);
   block = std::clamp<int64_t>(tiles / std::max<int64_t>(1, 4 * pool.threads() / strips), 1, block);
   for_each_job(pool, divide_up(tiles, block) * strips, [&](int64_t job, int64_t) {
     const int64_t first_tile = job / strips * block, row = job % strips * strip_rows, rows = std::min(strip_rows, rows_ - row);
     for (int64_t tile = first_tile; tile < std::min(first_tile + block, tiles); ++tile) {
       const int64_t column = tile * kIntColumns, columns = std::min(kIntColumns, columns_ - column);
-      const bool ints_directly = ints_direct && rows % kIntRows == 0 && columns % 16 == 0;
-      if (!by_rows && !ints_directly) writer.prefetch(row, rows, column, columns);
-      if (direct)
-        sum_floats(row, rows, tile, static_cast<float*>(result) + layout.place(row, column), columns_);
-      else if (ints_directly)
-        sum_ints(row, rows, tile, static_cast<int32_t*>(result) + layout.place(row, column), layout.block);
-      else
-        for (int64_t r = row; r < row + rows; r += kStripRows) {
-          const int64_t some = std::min(kStripRows, row + rows - r);
-          sum_strip(scaling, r, some, tile, [&](const auto* sums) { writer.write(sums, r, some, column, columns); });
-        }
+      if (direct && rows % kIntRows == 0 && columns % 16 == 0) {
+        sum_ints(row, rows, tile, static_cast<int32_t*>(result) + layout.place(row, column), layout.block, streams);
+        continue;
+      }
+      if (!by_rows) writer.prefetch(row, rows, column, columns);
+      for (int64_t r = row; r < row + rows; r += kStripRows) {
+        const int64_t some = std::min(kStripRows, row + rows - r);
+        sum_strip(scaling, r, some, tile, [&](const auto* sums) { writer.write(sums, r, some, column, columns); });
+      }
     }
   });
   return {};
@@ -462,15 +535,10 @@ void MatrixProduct::sum_tile(const ProductScaling& scaling, int64_t panel, int64
   }
 }
 
-// Calls `finish` with the sums of a strip.
+// Calls `finish` with the sums of a strip of integers.
 template <class Finish>
 void MatrixProduct::sum_strip(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile,
                               const Finish& finish) const {
-  if (has_float_sums()) {
-    alignas(64) float sums[kStripSums];
-    sum_floats(row, rows, tile, sums, kPanelColumns);
-    return finish(sums);
-  }
   if (pieces_.size() == 1 && scaling.right_scale.empty()) {
     alignas(64) int32_t sums[kStripSums];
     for (int64_t r = 0; r < rows; r += kIntRows) {
@@ -509,7 +577,7 @@ void MatrixProduct::sum_pieces(const ProductScaling& scaling, int64_t row, int64
 
 // The sums of some whole panels with a tile, one piece deep and without zero points of the right operand, as results. One call: a
 // tile of eight rows takes so little time that what is done between two of them counts.
-void MatrixProduct::sum_ints(int64_t row, int64_t rows, int64_t tile, int32_t* sums, int64_t row_stride) const {
+void MatrixProduct::sum_ints(int64_t row, int64_t rows, int64_t tile, int32_t* sums, int64_t row_stride, bool streams) const {
   IntTile t;
   t.dot = words_ ? Dot::Words : Dot::BytesAUnsigned;
   t.a = left_.as<int32_t>() + row * dwords_;
@@ -522,24 +590,19 @@ void MatrixProduct::sum_ints(int64_t row, int64_t rows, int64_t tile, int32_t* s
   t.row_stride = row_stride;
   if (row_stride == 4) t.quad_stride = 4 * rows_;
   t.sums = sums;
-  // Results that no second-level cache holds push out what the next tiles need.
-  t.streams = rows_ * columns_ * 4 >= kStreamedBytes && columns_ % 16 == 0 && rows_ % 4 == 0 &&
-              reinterpret_cast<uintptr_t>(sums) % 64 == 0;
+  t.streams = streams;
   int_forms(isa_).tile(t);
 }
 
-void MatrixProduct::sum_floats(int64_t row, int64_t rows, int64_t tile, float* sums, int64_t stride) const {
-  GemmBlock g;
+// The sums of the panels at `left` with a tile.
+void MatrixProduct::sum_floats(const float* left, int64_t tile, GemmBlock& g) const {
   g.a_panel_stride = depth_ * kPanelRows;
   g.b_panel_stride = depth_ * kPanelColumns;
-  g.rows = rows;
+  g.b_goes_on = true;
   g.columns = std::min(kPanelColumns, columns_ - tile * kPanelColumns);
-  g.sum = sums;
-  g.c = sums;
-  g.sum_row_stride = g.c_row_stride = stride;
   for (int64_t k = 0; k < depth_; k += kFloatDepth) {
     g.depth = std::min(kFloatDepth, depth_ - k);
-    g.a = left_.as<float>() + row * depth_ + k * kPanelRows;
+    g.a = left + k * kPanelRows;
     g.b = right_.as<float>() + (tile * depth_ + k) * kPanelColumns;
     g.accumulate = k > 0;
     forms().gemm(g);

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "sim/kernels/support/forms.h"
 #include "sim/kernels/support/int_forms.h"
 #include "sim/matrix_layout.h"
 
@@ -32,6 +33,9 @@ struct ProductScaling {
 // Tells within this process whether bytes have changed. Forms of cores have different ones: not for files.
 uint64_t fingerprint(std::span<const std::byte> bytes);
 
+// Whether the memory of a left operand stays as it is until the next run has ended: it may then be read in that run.
+enum class LeftData : uint8_t { Copied, Stays };
+
 class MatrixProduct {
  public:
   // `left` is Float16 (the sums are float32 then), Int8 or Int4; `right` is Float16 with a Float16 on the left only, Int8 or
@@ -42,8 +46,8 @@ class MatrixProduct {
   // True when packing the right operand needs its scaling: it is packed again when that changes.
   bool packs_scaling() const { return has_float_sums() && right_type_ != DType::Float16; }
 
-  // Copies what they need; OutOfMemory where there is none.
-  Status pack_left(const void* data, const RowLayout& layout, ThreadPool& pool);
+  // These copy what they need; OutOfMemory where there is none.
+  Status pack_left(const void* data, const RowLayout& layout, LeftData data_is, ThreadPool& pool);
   Status pack_right(const void* data, const RightLayout& layout, const ProductScaling& scaling, ThreadPool& pool);
   // Both operands are packed; `layout` has the rows of the left one.
   Status run(const ProductScaling& scaling, void* result, DType type, const RowLayout& layout, ThreadPool& pool);
@@ -65,28 +69,32 @@ class MatrixProduct {
     }
   };
 
-  Status pack_left_floats(const Half* data, const RowLayout& layout, ThreadPool& pool);
+  Status pack_left_floats(const Half* data, const RowLayout& layout, LeftData data_is, ThreadPool& pool);
   Status pack_left_ints(const uint8_t* data, const RowLayout& layout, ThreadPool& pool);
   Status pack_right_floats(const void* data, const RightLayout& layout, const ProductScaling& scaling, ThreadPool& pool);
   Status pack_right_ints(const void* data, const RightLayout& layout, ThreadPool& pool);
   void pack_tile(const void* data, const RightLayout& layout, int64_t first, int32_t* to, int32_t* all_sums) const;
+  Status run_floats(const ProductScaling& scaling, void* result, DType type, const RowLayout& layout, ThreadPool& pool);
+  Status run_ints(const ProductScaling& scaling, void* result, DType type, const RowLayout& layout, ThreadPool& pool);
   void set_terms(const ProductScaling& scaling);
   uint32_t left_offset() const;  // of packed elements
   int64_t terms_pitch() const;
   void sum_left(ThreadPool& pool);
-  // These fill the rest of `to`, which says where sums go.
+  // These fill the rest of `to`, which says where sums go, sum_floats() also how many rows.
   void multiply(int64_t panel, const Piece& piece, kernels::IntTile& to) const;
   void sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece, kernels::IntTile& to) const;
   template <class Finish>
   void sum_strip(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile, const Finish& finish) const;
   template <class Add>
   void sum_pieces(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile, const Add& add) const;
-  void sum_ints(int64_t row, int64_t rows, int64_t tile, int32_t* sums, int64_t row_stride) const;
-  void sum_floats(int64_t row, int64_t rows, int64_t tile, float* sums, int64_t stride) const;
+  void sum_ints(int64_t row, int64_t rows, int64_t tile, int32_t* sums, int64_t row_stride, bool streams) const;
+  void sum_floats(const float* left, int64_t tile, kernels::GemmBlock& to) const;
 
   const DType left_type_, right_type_;
   const int64_t depth_, columns_, group_;
   int64_t rows_ = 0;
+  // --- floats
+  kernels::LeftRows halves_;  // all of the left operand
   // --- integers
   kernels::Isa isa_;
   bool words_ = false;  // dwords of two int16 values instead of four bytes

@@ -93,7 +93,7 @@ TEST(MatrixProduct, IsThatOfPlainLoops) {
         if (groups > 1) scaling.right_scale.push_back(static_cast<float>(random() % 7 + 1) / 8);
       }
       MatrixProduct product(DType::Int8, right, c.depth, c.columns, c.group);
-      ASSERT_TRUE(product.pack_left(stored_a.data(), left, pool));
+      ASSERT_TRUE(product.pack_left(stored_a.data(), left, LeftData::Copied, pool));
       ASSERT_TRUE(product.pack_right(stored_b.data(), c.right, scaling, pool));
       std::vector<float> y(static_cast<size_t>(result.elements()), NAN);
       ASSERT_TRUE(product.run(scaling, y.data(), DType::Float32, result, pool));
@@ -134,7 +134,7 @@ TEST(MatrixProduct, SumsAreResults) {
           ProductScaling scaling;
           scaling.left_zero = 3;
           MatrixProduct product(DType::Int8, DType::Int8, depth, columns, depth);
-          ASSERT_TRUE(product.pack_left(stored.data(), left, pool));
+          ASSERT_TRUE(product.pack_left(stored.data(), left, LeftData::Copied, pool));
           ASSERT_TRUE(product.pack_right(b.data(), {.depth = depth, .columns = columns}, scaling, pool));
           constexpr int32_t kUntouched = INT32_MIN;
           std::vector<int32_t> y(static_cast<size_t>(result.elements()) + 16, kUntouched);
@@ -151,6 +151,57 @@ TEST(MatrixProduct, SumsAreResults) {
         }
 }
 
+// Whole numbers, whose sums floats hold exactly: one pass over the depth and several, strips that are cut by rows and by columns.
+TEST(MatrixProduct, FloatSumsAreResults) {
+  std::mt19937 random(13);
+  struct Shape {
+    int64_t rows, depth, columns;
+  };
+  for (const Shape s :
+       {Shape{1, 70, 50}, {8, 64, 16}, {40, 33, 48}, {45, 70, 116}, {520, 24, 96}, {72, 1700, 64}, {1100, 9, 512}})
+    for (const int64_t left_block : {int64_t{8}, s.depth}) {
+      const RowLayout left{s.rows, s.depth, left_block};
+      std::vector<Half> a(static_cast<size_t>(left.elements())), b(static_cast<size_t>(s.depth * s.columns));
+      std::vector<float> plain_a(static_cast<size_t>(s.rows * s.depth)), plain_b(b.size());
+      for (int64_t r = 0; r < s.rows; ++r)
+        for (int64_t k = 0; k < s.depth; ++k) {
+          const auto value = static_cast<float>(static_cast<int>(random() % 17) - 8);
+          plain_a[static_cast<size_t>(r * s.depth + k)] = value;
+          a[static_cast<size_t>(left.place(r, k))] = Half(value);
+        }
+      for (size_t i = 0; i < b.size(); ++i) b[i] = Half(plain_b[i] = static_cast<float>(static_cast<int>(random() % 17) - 8));
+      std::vector<float> sums(static_cast<size_t>(s.rows * s.columns));
+      for (int64_t r = 0; r < s.rows; ++r)
+        for (int64_t k = 0; k < s.depth; ++k)
+          for (int64_t n = 0; n < s.columns; ++n)
+            sums[static_cast<size_t>(r * s.columns + n)] +=
+                plain_a[static_cast<size_t>(r * s.depth + k)] * plain_b[static_cast<size_t>(k * s.columns + n)];
+      for (const int threads : {1, 3})
+        for (const LeftData data : {LeftData::Copied, LeftData::Stays})
+          for (const int64_t block : {int64_t{4}, s.columns})
+            for (const int64_t offset : {0, 1}) {
+              ThreadPool pool(threads);
+              MatrixProduct product(DType::Float16, DType::Float16, s.depth, s.columns, s.depth);
+              std::vector<Half> given = a;
+              ASSERT_TRUE(product.pack_left(given.data(), left, data, pool));
+              if (data == LeftData::Copied) std::ranges::fill(given, Half(1.0f));
+              ASSERT_TRUE(product.pack_right(b.data(), {.depth = s.depth, .columns = s.columns}, {}, pool));
+              const RowLayout layout{s.rows, s.columns, block};
+              const AlignedPtr<float> memory(
+                  static_cast<float*>(allocate_aligned(static_cast<size_t>(layout.elements() + offset + 16) * 4)));
+              float* y = memory.get() + offset;
+              std::fill_n(y, layout.elements() + 16, NAN);
+              ASSERT_TRUE(product.run({}, y, DType::Float32, layout, pool));
+              for (int64_t r = 0; r < s.rows; ++r)
+                for (int64_t n = 0; n < s.columns; ++n)
+                  ASSERT_EQ(y[layout.place(r, n)], sums[static_cast<size_t>(r * s.columns + n)])
+                      << s.rows << "x" << s.depth << "x" << s.columns << " in " << block << " at " << offset << ": " << r << ","
+                      << n;
+              for (int64_t i = 0; i < 16; ++i) ASSERT_TRUE(std::isnan(y[layout.elements() + i]));
+            }
+    }
+}
+
 // A result that is too large for caches, at places that allow streaming and at others.
 TEST(MatrixProduct, LargeResults) {
   std::mt19937 random(12);
@@ -160,7 +211,7 @@ TEST(MatrixProduct, LargeResults) {
   for (int8_t& v : a) v = static_cast<int8_t>(random() % 256);
   for (int8_t& v : b) v = static_cast<int8_t>(random() % 256);
   MatrixProduct product(DType::Int8, DType::Int8, kDepth, kColumns, kDepth);
-  ASSERT_TRUE(product.pack_left(a.data(), {kRows, kDepth, kDepth}, pool));
+  ASSERT_TRUE(product.pack_left(a.data(), {kRows, kDepth, kDepth}, LeftData::Copied, pool));
   ASSERT_TRUE(product.pack_right(b.data(), {.depth = kDepth, .columns = kColumns}, {}, pool));
   const AlignedPtr<int32_t> memory(static_cast<int32_t*>(allocate_aligned((kRows * kColumns + 16) * 4)));
   for (const int64_t block : {int64_t{4}, kColumns})

@@ -152,8 +152,12 @@ Status run(KernelContext& c, const KernelState* state) {
     const int64_t first = job % d.parts * d.part * d.rows, end = std::min(first + d.part * d.rows, s.q.steps);
     for (int64_t row = first; row < end; row += d.rows) {
       const int64_t count = std::min(d.rows, end - row);
-      f.pack_a(element(c.inputs[0], batch * s.q.batch_stride + head * s.q.head_stride + row * s.q.step_stride),
-               *storage_of(c.inputs[0].dtype), s.q.step_stride, 1, count, s.q.size, a);
+      f.pack_a({.x = element(c.inputs[0], batch * s.q.batch_stride + head * s.q.head_stride + row * s.q.step_stride),
+                .storage = *storage_of(c.inputs[0].dtype),
+                .row_stride = s.q.step_stride,
+                .rows = count,
+                .depth = s.q.size},
+               a);
       const Step scale{.fn = Fn::ScaleShift, .a = s.scale};
       GemmBlock g;
       g.a = a;
@@ -178,7 +182,7 @@ Status run(KernelContext& c, const KernelState* state) {
       } else {
         f.softmax_rows(scores, scores, Storage::Float, count, total, false, buffer);
       }
-      f.pack_a(scores, Storage::Float, total, 1, count, total, a);
+      f.pack_a({.x = scores, .row_stride = total, .rows = count, .depth = total}, a);
       GemmBlock v;
       v.a = a;
       v.a_panel_stride = kPanelRows * total;

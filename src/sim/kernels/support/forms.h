@@ -96,6 +96,10 @@ struct GemmBlock {
   int64_t rows = 0, columns = 0, depth = 0;
   float* sum = nullptr;  // where float results (or partial sums) go; equals `c` for float results
   int64_t sum_row_stride = 0;
+  // From one four of columns to the next; rows of a four are then sum_row_stride = 4 apart. For whole panels of rows, whole
+  // vectors of 16 columns, sums of one pass and results without steps. 0 = columns are neighbours.
+  int64_t sum_quad_stride = 0;
+  bool streams = false;             // sums of one pass that are not read soon: whole vectors, aligned to 64 bytes
   bool accumulate = false;          // start from what `sum` holds instead of the bias
   bool finish = true;               // last part of the depth: clamp, apply steps, store
   const float* row_bias = nullptr;  // first row of the block; nullptr = 0
@@ -107,6 +111,16 @@ struct GemmBlock {
   Storage storage = Storage::Float;
   void* c = nullptr;  // top left corner of the block
   int64_t c_row_stride = 0;
+};
+
+// Rows of A that become panels. Element (row, k) is at row * row_stride + k * depth_stride; with a `block`, at row * row_stride +
+// k / block * block_stride + k % block * depth_stride.
+struct LeftRows {
+  const void* x = nullptr;
+  Storage storage = Storage::Float;
+  int64_t row_stride = 0, depth_stride = 1;
+  int64_t block = 0, block_stride = 0;
+  int64_t rows = 0, depth = 0;
 };
 
 // Where the columns of B come from when B is the unfolded input of a convolution: column = output position
@@ -253,9 +267,8 @@ struct ResampleRow {
 
 struct Forms {
   void (*gemm)(const GemmBlock& block);
-  // Rows of a matrix to panels of 8: element (r, k) at src[r * row_stride + k * depth_stride]. Missing rows become 0.
-  void (*pack_a)(const void* src, Storage storage, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth,
-                 float* dst);
+  // Rows of a matrix to panels of 8. Missing rows become 0.
+  void (*pack_a)(const LeftRows& rows, float* dst);
   // Columns of a matrix to panels of 48: element (k, c) at src[k * depth_stride + c * column_stride]. Missing columns become 0.
   void (*pack_b)(const void* src, Storage storage, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns,
                  float* dst);

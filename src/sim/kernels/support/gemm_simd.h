@@ -2,6 +2,8 @@
 // whole depth, broadcasts A and reads vectors of B; every element of C is summed in order of depth, whatever its block.
 #pragma once
 
+#include <cstring>
+
 #include "sim/kernels/support/steps_simd.h"
 
 namespace orknn::sim::kernels::ORKNN_FORM {
@@ -24,10 +26,10 @@ struct MicroArguments {
   const float* ahead;  // of A or B, whatever comes from far away: asked for while these are computed
   int64_t ahead_step;  // floats per step of depth
   float* c;
-  int64_t c_row_stride;
-  int last_columns;  // valid columns of the last vector
+  int64_t c_row_stride, c_quad_stride;  // see GemmBlock
+  int last_columns;                     // valid columns of the last vector
   const float* bias;
-  bool accumulate, clamp;
+  bool accumulate, clamp, streams;
   float low, high;
 };
 
@@ -43,6 +45,39 @@ struct ColumnOfA {
   Vec operator[](int r) const { return splat(a[r]); }
 #endif
 };
+
+#if !defined(ORKNN_FORM_AVX512)
+ORKNN_SIMD void stream(float* to, Vec v) { store(to, v); }
+ORKNN_SIMD void finish_streams() {}
+#endif
+
+// Rows are neighbours, fours of columns are far apart: one four after the other fills whole lines.
+template <int Rows, int Vecs>
+ORKNN_SIMD void store_quads(const Vec (&sums)[Rows][Vecs], float* to, int64_t quad_stride) {
+#if defined(ORKNN_FORM_AVX512)
+  if constexpr (Rows % 4 == 0) {
+    ORKNN_UNROLL
+    for (int v = 0; v < Vecs; ++v) {
+      ORKNN_UNROLL
+      for (int r = 0; r < Rows; r += 4) {
+        Vec fours[4];
+        transpose_fours(sums[r][v], sums[r + 1][v], sums[r + 2][v], sums[r + 3][v], fours);
+        ORKNN_UNROLL
+        for (int q = 0; q < 4; ++q) store(to + (4 * v + q) * quad_stride + 4 * r, fours[q]);
+      }
+    }
+    return;
+  }
+#endif
+  alignas(64) float rows[Rows][Vecs * Vec::kWidth];
+  ORKNN_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    ORKNN_UNROLL
+    for (int v = 0; v < Vecs; ++v) store(rows[r] + v * Vec::kWidth, sums[r][v]);
+  }
+  for (int c = 0; c < Vecs * Vec::kWidth; c += 4, to += quad_stride)
+    for (int r = 0; r < Rows; ++r) std::memcpy(to + 4 * r, rows[r] + c, 16);
+}
 
 template <int Rows, int Vecs>
 static void micro(const MicroArguments& m) {
@@ -83,6 +118,7 @@ static void micro(const MicroArguments& m) {
     a += kPanelRows;
     b += b_row_stride;
   }
+  if (m.c_quad_stride != 0) return store_quads(sums, m.c, m.c_quad_stride);
   const bool whole = m.last_columns == Vec::kWidth;
   const Vec low = splat(m.low), high = splat(m.high);
   ORKNN_UNROLL
@@ -91,7 +127,9 @@ static void micro(const MicroArguments& m) {
     ORKNN_UNROLL
     for (int v = 0; v < Vecs; ++v) {
       const Vec y = m.clamp ? min(high, max(low, sums[r][v])) : sums[r][v];
-      if (v + 1 < Vecs || whole)
+      if (m.streams)
+        stream(c + v * Vec::kWidth, y);
+      else if (v + 1 < Vecs || whole)
         store(c + v * Vec::kWidth, y);
       else
         store_part(c + v * Vec::kWidth, y, m.last_columns);
@@ -124,6 +162,7 @@ static void gemm(const GemmBlock& g) {
   m.depth = g.depth;
   m.accumulate = g.accumulate;
   m.clamp = g.finish && g.clamp;
+  m.streams = g.streams;
   m.low = g.low;
   m.high = g.high;
   const bool narrow = g.storage == Storage::Half;
@@ -139,9 +178,11 @@ static void gemm(const GemmBlock& g) {
       const int64_t columns = smaller(kPanelColumns, g.columns - column);
       // With one pass over the depth a half result needs no memory for its sums but the tile.
       const bool in_tile = narrow && g.sum == nullptr;
-      float* c = in_tile ? tile : g.sum + row * g.sum_row_stride + column;
       const int64_t c_row_stride = in_tile ? kPanelColumns : g.sum_row_stride;
+      const int64_t c_column_stride = g.sum_quad_stride == 0 ? 1 : g.sum_quad_stride / 4;  // of whole fours
+      float* c = in_tile ? tile : g.sum + row * g.sum_row_stride + column * c_column_stride;
       m.c_row_stride = c_row_stride;
+      m.c_quad_stride = g.sum_quad_stride;
       for (int64_t j = 0; j < columns; j += kMicroColumns) {
         const int64_t part = smaller(kMicroColumns, columns - j);
         const int64_t vecs = divide_up(part, Vec::kWidth);
@@ -153,7 +194,7 @@ static void gemm(const GemmBlock& g) {
           m.ahead_step = g.b_goes_on ? b_ahead_step : kPanelRows;
           b_ahead += g.depth * b_ahead_step;
           m.bias = g.row_bias ? g.row_bias + row + i : nullptr;
-          m.c = c + i * c_row_stride + j;
+          m.c = c + i * c_row_stride + j * c_column_stride;
           kMicro[smaller(kMicroRows, rows - i) - 1][vecs - 1](m);
         }
       }
@@ -165,31 +206,36 @@ static void gemm(const GemmBlock& g) {
           to_half(c + i * c_row_stride, static_cast<Half*>(g.c) + (row + i) * g.c_row_stride + column, columns);
     }
   }
+  if (g.streams) finish_streams();
 }
 
 template <class T>
-static void pack_a_of(const T* src, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth, float* dst) {
-  for (int64_t row = 0; row < rows; row += kPanelRows, dst += kPanelRows * depth) {
-    const T* from = src + row * row_stride;
-    const int64_t valid = smaller(kPanelRows, rows - row);
-    int64_t k = 0;
-    if (valid == kPanelRows && depth_stride == 1)
-      for (; k + 8 <= depth; k += 8) transpose8(from + k, row_stride, dst + k * kPanelRows, kPanelRows);
-    float one[Vec::kWidth];
-    for (; k < depth; ++k)
-      for (int64_t r = 0; r < kPanelRows; ++r) {
-        if (r < valid) store(one, load_part(from + r * row_stride + k * depth_stride, 1));
-        dst[k * kPanelRows + r] = r < valid ? one[0] : 0.0f;
-      }
+static void pack_a_of(const LeftRows& p, float* dst) {
+  const int64_t block = p.block > 0 ? p.block : p.depth;
+  for (int64_t row = 0; row < p.rows; row += kPanelRows) {
+    const T* from = static_cast<const T*>(p.x) + row * p.row_stride;
+    const int64_t valid = smaller(kPanelRows, p.rows - row);
+    for (int64_t left = p.depth; left > 0; left -= block, from += p.block_stride) {
+      const int64_t depth = smaller(block, left);
+      int64_t k = 0;
+      if (valid == kPanelRows && p.depth_stride == 1)
+        for (; k + 8 <= depth; k += 8) transpose8(from + k, p.row_stride, dst + k * kPanelRows, kPanelRows);
+      float one[Vec::kWidth];
+      for (; k < depth; ++k)
+        for (int64_t r = 0; r < kPanelRows; ++r) {
+          if (r < valid) store(one, load_part(from + r * p.row_stride + k * p.depth_stride, 1));
+          dst[k * kPanelRows + r] = r < valid ? one[0] : 0.0f;
+        }
+      dst += kPanelRows * depth;
+    }
   }
 }
 
-static void pack_a(const void* src, Storage storage, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth,
-                   float* dst) {
-  if (storage == Storage::Half)
-    pack_a_of(static_cast<const Half*>(src), row_stride, depth_stride, rows, depth, dst);
+static void pack_a(const LeftRows& rows, float* dst) {
+  if (rows.storage == Storage::Half)
+    pack_a_of<Half>(rows, dst);
   else
-    pack_a_of(static_cast<const float*>(src), row_stride, depth_stride, rows, depth, dst);
+    pack_a_of<float>(rows, dst);
 }
 
 template <class T>

@@ -59,7 +59,7 @@ static void panel(const IntPanel& given) {
             _mm256_storeu_si256(to + 2, _mm256_unpacklo_epi64(high01, high23));
             _mm256_storeu_si256(to + 3, _mm256_unpackhi_epi64(high01, high23));
           }
-        panel_scalar(p, x + k, depth - k, first);
+        if (k < depth) panel_scalar(p, x + k, depth - k, first);
       });
 }
 #endif

@@ -129,8 +129,12 @@ void run_product(const Product& p, ThreadPool& pool, float* scratch) {
       pool.parallel_for(batches * parts, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t batch = i / parts, row = i % parts * kPart * kPanelRows;
-          f.pack_a(advance(p.a.data, p.a.storage, p.place(first + batch).a + row * p.a.row_stride), p.a.storage, p.a.row_stride,
-                   p.a.column_stride, std::min(kPart * kPanelRows, p.rows - row), p.depth,
+          f.pack_a({.x = advance(p.a.data, p.a.storage, p.place(first + batch).a + row * p.a.row_stride),
+                    .storage = p.a.storage,
+                    .row_stride = p.a.row_stride,
+                    .depth_stride = p.a.column_stride,
+                    .rows = std::min(kPart * kPanelRows, p.rows - row),
+                    .depth = p.depth},
                    scratch + batch * a_size + row * p.depth);
         }
       });

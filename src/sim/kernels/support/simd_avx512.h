@@ -29,6 +29,9 @@ ORKNN_SIMD void store(float* p, Vec a) { _mm512_storeu_ps(p, a.v); }
 ORKNN_SIMD void store(Half* p, Vec a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
+// Past the caches; `p` is aligned to 64 bytes.
+ORKNN_SIMD void stream(float* p, Vec a) { _mm512_stream_ps(p, a.v); }
+ORKNN_SIMD void finish_streams() { _mm_sfence(); }
 ORKNN_SIMD void store_part(float* p, Vec a, int n) { _mm512_mask_storeu_ps(p, part_mask(n), a.v); }
 ORKNN_SIMD void store_part(Half* p, Vec a, int n) {
   _mm256_mask_storeu_epi16(p, part_mask(n), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
@@ -98,6 +101,16 @@ ORKNN_SIMD Vec scale_by_power(Vec a, Vec n) { return {_mm512_scalef_ps(a.v, n.v)
 ORKNN_SIMD Vec split_exponent(Vec a, Vec& exponent) {
   exponent = {_mm512_add_ps(_mm512_getexp_ps(a.v), _mm512_set1_ps(1.0f))};
   return {_mm512_getmant_ps(a.v, _MM_MANT_NORM_p5_1, _MM_MANT_SIGN_src)};
+}
+
+// Rows of four fours become fours of four rows.
+ORKNN_SIMD void transpose_fours(Vec a, Vec b, Vec c, Vec d, Vec (&to)[4]) {
+  const __m512 ab = _mm512_shuffle_f32x4(a.v, b.v, 0x44), cd = _mm512_shuffle_f32x4(c.v, d.v, 0x44),
+               ab_high = _mm512_shuffle_f32x4(a.v, b.v, 0xee), cd_high = _mm512_shuffle_f32x4(c.v, d.v, 0xee);
+  to[0].v = _mm512_shuffle_f32x4(ab, cd, 0x88);
+  to[1].v = _mm512_shuffle_f32x4(ab, cd, 0xdd);
+  to[2].v = _mm512_shuffle_f32x4(ab_high, cd_high, 0x88);
+  to[3].v = _mm512_shuffle_f32x4(ab_high, cd_high, 0xdd);
 }
 
 ORKNN_SIMD float sum(Vec a) {
