@@ -1,5 +1,6 @@
 #include "quantize/bias_correction.h"
 
+#include "base/files.h"
 #include "quantize/channel_weights.h"
 
 namespace orknn::quantize {
@@ -16,11 +17,18 @@ std::vector<double> mean_shift(const Node& node, const TensorData& weights, std:
   const WeightGrid grid(node, weights.dims());
   if (grid.inputs() > static_cast<int64_t>(mean.size())) return {};
   std::vector<double> shift(static_cast<size_t>(grid.outputs()), 0);
-  sum_weights(grid, grid.rows_are_outputs, shift, [&](int64_t at, int64_t row, int64_t column) {
-    const auto o = static_cast<size_t>(grid.rows_are_outputs ? row : column),
-               c = static_cast<size_t>(grid.rows_are_outputs ? column : row);
-    return (static_cast<double>(real[at]) - rounded_weight(at, o)) * mean[c];
-  });
+  const auto term = [&](int64_t at, int64_t output, int64_t input) {
+    return (static_cast<double>(real[at]) - rounded_weight(at, static_cast<size_t>(output))) * mean[static_cast<size_t>(input)];
+  };
+  if (grid.rows_are_outputs)
+    sum_rows(grid, shift, term);
+  else
+    sum_columns(grid, shift, [&](int64_t row, int64_t first, int64_t columns, double* to) {
+      int64_t at = (row * grid.columns + first) * grid.taps;
+      for (int64_t c = 0; c < columns; ++c)
+        for (int64_t t = 0; t < grid.taps; ++t, ++at) to[c] += term(at, grid.first_column(row) + first + c, row);
+    });
+  release_mapped_pages(std::as_bytes(std::span(real, static_cast<size_t>(weights.count()))));  // rarely looked at again
   return shift;
 }
 }  // namespace

@@ -10,10 +10,24 @@
 #include "quantize/channel_flow.h"
 #include "quantize/channel_weights.h"
 #include "quantize/layer_forms.h"
+#include "quantize/wide.h"
 
 namespace orknn::quantize {
 using namespace ir;
 namespace {
+
+// Adds the squared weights of each column of a row, times `factor`.
+ORKNN_WIDE void add_squares(const float* weights, int64_t columns, int64_t taps, double factor, double* sums) {
+  if (taps == 1) {
+    for (int64_t c = 0; c < columns; ++c) sums[c] += static_cast<double>(weights[c]) * static_cast<double>(weights[c]) * factor;
+    return;
+  }
+  for (int64_t c = 0; c < columns; ++c, weights += taps) {
+    double sum = sums[c];
+    for (int64_t t = 0; t < taps; ++t) sum += static_cast<double>(weights[t]) * static_cast<double>(weights[t]) * factor;
+    sums[c] = sum;
+  }
+}
 
 struct Sums {
   size_t axis = 1;
@@ -39,10 +53,15 @@ Sums squared_weights(const Graph& graph, const Node& n, const AxisImportance* re
   if (!importance.empty() && grid.outputs() > static_cast<int64_t>(importance.size())) return {};
   std::vector<double> sums(static_cast<size_t>(extent.value()), 0);
   const float* values = w->as<float>();
-  sum_weights(grid, !grid.rows_are_outputs, sums, [&](int64_t at, int64_t row, int64_t column) {
-    const auto result = static_cast<size_t>(grid.rows_are_outputs ? row : column);
-    return static_cast<double>(values[at]) * values[at] * (importance.empty() ? 1 : importance[result]);
-  });
+  const auto factor = [&](int64_t result) { return importance.empty() ? 1.0 : importance[static_cast<size_t>(result)]; };
+  if (grid.rows_are_outputs)
+    sum_columns(grid, sums, [&](int64_t row, int64_t first, int64_t columns, double* to) {
+      add_squares(values + (row * grid.columns + first) * grid.taps, columns, grid.taps, factor(row), to);
+    });
+  else
+    sum_rows(grid, sums, [&](int64_t at, int64_t, int64_t result) {
+      return static_cast<double>(values[at]) * static_cast<double>(values[at]) * factor(result);
+    });
   return {axis, std::move(sums)};
 }
 

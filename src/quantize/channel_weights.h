@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
 
 #include "base/threads.h"
 #include "ops/facts.h"
@@ -48,27 +49,39 @@ void visit_weights(const ir::Node& n, const ir::Dims& w, F&& f) {
   }
 }
 
-// Adds term(index, channel of the row, channel of the column) of every weight to the sum of its row's channel (`per_row`) or of
-// its column's: to each in storage order, so that sums do not depend on threads.
+// Adds term(index, channel of the row, channel of the column) of every weight to the sum of its row's channel: to each in storage
+// order, so that sums do not depend on threads. Some rows take turns, because each addition waits for the one before.
 template <class Term>
-void sum_weights(const WeightGrid& g, bool per_row, std::span<double> sums, Term&& term) {
-  const int64_t parts = per_row ? g.rows : g.columns, part = (per_row ? g.columns : g.rows) * g.taps;
-  const auto add = [&](int64_t row, int64_t begin, int64_t end) {
-    const int64_t first = g.first_column(row);
-    int64_t at = (row * g.columns + begin) * g.taps;
-    for (int64_t channel = first + begin; channel < first + end; ++channel) {
-      double& to = sums[static_cast<size_t>(per_row ? row : channel)];
-      double sum = to;
-      for (int64_t t = 0; t < g.taps; ++t, ++at) sum += term(at, row, channel);
-      to = sum;
+void sum_rows(const WeightGrid& g, std::span<double> sums, Term&& term) {
+  constexpr int64_t kTogether = 4;
+  const int64_t row_weights = g.columns * g.taps, grain = std::max<int64_t>(16, (1 << 17) / std::max<int64_t>(row_weights, 1));
+  const auto add = [&]<int64_t kRows>(int64_t row, std::integral_constant<int64_t, kRows>) {
+    double sum[kRows];
+    int64_t first[kRows];
+    for (int64_t r = 0; r < kRows; ++r) {
+      sum[r] = sums[static_cast<size_t>(row + r)];
+      first[r] = g.first_column(row + r);
     }
+    int64_t at = row * row_weights;
+    for (int64_t column = 0; column < g.columns; ++column)
+      for (int64_t t = 0; t < g.taps; ++t, ++at)
+        for (int64_t r = 0; r < kRows; ++r) sum[r] += term(at + r * row_weights, row + r, first[r] + column);
+    std::copy_n(sum, kRows, sums.begin() + row);
   };
-  const int64_t grain = std::max<int64_t>(16, (1 << 17) / std::max<int64_t>(part, 1));
-  ThreadPool::shared().parallel_for(parts, grain, [&](int64_t begin, int64_t end) {
-    if (per_row)
-      for (int64_t row = begin; row < end; ++row) add(row, 0, g.columns);
-    else
-      for (int64_t row = 0; row < g.rows; ++row) add(row, begin, end);
+  ThreadPool::shared().parallel_for(g.rows, grain, [&](int64_t begin, int64_t end) {
+    int64_t row = begin;
+    for (; row + kTogether <= end; row += kTogether) add(row, std::integral_constant<int64_t, kTogether>{});
+    for (; row < end; ++row) add(row, std::integral_constant<int64_t, 1>{});
+  });
+}
+
+// Calls add_part(row, first column, columns, sums) for all rows and columns, where `sums` are those of the columns' channels: for
+// each column in the order of the rows, so that sums do not depend on threads.
+template <class AddPart>
+void sum_columns(const WeightGrid& g, std::span<double> sums, AddPart&& add_part) {
+  const int64_t grain = std::max<int64_t>(16, (1 << 17) / std::max<int64_t>(g.rows * g.taps, 1));
+  ThreadPool::shared().parallel_for(g.columns, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = 0; row < g.rows; ++row) add_part(row, begin, end - begin, sums.data() + g.first_column(row) + begin);
   });
 }
 

@@ -5,11 +5,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/files.h"
+#include "base/threads.h"
 #include "ir/known_dims.h"
 #include "ops/facts.h"
 #include "quantize/channel_flow.h"
 #include "quantize/channel_weights.h"
 #include "quantize/layer_forms.h"
+#include "quantize/wide.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -19,7 +22,58 @@ namespace {
 constexpr double kHeadroom = 1.25;
 constexpr double kMaxFactor = 64;
 // Strengths tried: 0 leaves everything, 1 lets every channel fill its tensor's range.
-constexpr double kStrengths[] = {0.25, 0.5, 0.75, 1};
+constexpr std::array kStrengths = {0.0, 0.25, 0.5, 0.75, 1.0};
+using ByStrength = std::array<double, kStrengths.size()>;
+
+// Of a row of weights: adds the squares of each column to `squares`, and finds the size of its largest.
+ORKNN_WIDE void look_at_row(const float* weights, int64_t columns, int64_t taps, double* squares, float* largest) {
+  if (taps == 1) {
+    for (int64_t c = 0; c < columns; ++c) {
+      squares[c] += static_cast<double>(weights[c]) * static_cast<double>(weights[c]);
+      largest[c] = std::abs(weights[c]);
+    }
+    return;
+  }
+  for (int64_t c = 0; c < columns; ++c) {
+    double sum = squares[c];
+    float most = 0;
+    for (int64_t t = 0; t < taps; ++t) {
+      const float w = weights[c * taps + t], size = std::abs(w);
+      sum += static_cast<double>(w) * static_cast<double>(w);
+      most = size > most ? size : most;
+    }
+    squares[c] = sum;
+    largest[c] = most;
+  }
+}
+
+// Of numbers that are not negative; in lanes, which the compiler puts into registers.
+ORKNN_WIDE float largest_product(const float* a, const float* b, int64_t count) {
+  constexpr int64_t kLanes = 16;
+  std::array<float, kLanes> most{};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int64_t k = 0; k < kLanes; ++k) {
+      const float v = a[i + k] * b[i + k];
+      most[static_cast<size_t>(k)] = v > most[static_cast<size_t>(k)] ? v : most[static_cast<size_t>(k)];
+    }
+  for (; i < count; ++i) most[0] = std::max(most[0], a[i] * b[i]);
+  return *std::max_element(most.begin(), most.end());
+}
+
+ORKNN_WIDE void keep_larger(const float* a, float factor, int64_t count, float* most) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float v = a[i] * factor;
+    most[i] = v > most[i] ? v : most[i];
+  }
+}
+
+ORKNN_WIDE void multiply_and_divide(const float* from, double by, const double* divided_by, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(static_cast<double>(from[i]) * by / divided_by[i]);
+}
+ORKNN_WIDE void multiply_and_divide(const float* from, const double* by, double divided_by, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(static_cast<double>(from[i]) * by[i] / divided_by);
+}
 
 class Equalizer {
  public:
@@ -30,6 +84,7 @@ class Equalizer {
     for (NodeId id : graph_.order()) connect(graph_.node(id));
     for (TensorId t : graph_.inputs()) freeze(t);
     for (TensorId t : graph_.outputs()) freeze(t);
+    flatten();
     measure();
     choose();
     Equalization result{rescaled(), std::move(remarks_)};
@@ -80,6 +135,11 @@ class Equalizer {
     if (b < a) std::swap(a, b);
     parent_[static_cast<size_t>(b)] = a;
     frozen_[static_cast<size_t>(a)] |= frozen_[static_cast<size_t>(b)];
+  }
+  // All ties are known: every variable and tensor names its root, and looking it up changes nothing any more.
+  void flatten() {
+    for (size_t i = 0; i < parent_.size(); ++i) parent_[i] = root(static_cast<int32_t>(i));
+    for (size_t i = 0; i < group_.size(); ++i) group_[i] = root(group_, static_cast<int32_t>(i));
   }
   void freeze(TensorId t) {
     const Channels c = channels(t);
@@ -274,119 +334,102 @@ class Equalizer {
     }
   }
 
-  double factor(int32_t variable, double strength) {
-    const auto r = static_cast<size_t>(root(variable));
+  double factor(int32_t variable, double strength) const {
+    const auto r = static_cast<size_t>(parent_[static_cast<size_t>(variable)]);
     if (frozen_[r] || !(room_[r] > kHeadroom) || !std::isfinite(room_[r])) return 1;
     return std::min(std::pow(room_[r] / kHeadroom, strength), kMaxFactor);
   }
 
-  // What the noise after one layer depends on besides the strength.
-  struct Layer {
-    const Statistics *in = nullptr, *out = nullptr;
-    Channels channels;  // of the input
-    int64_t outputs = 0, group_inputs = 0, group_outputs = 0, taps = 0;
-    std::vector<double> squares;  // by input channel: sum over its weights
-    std::vector<float> largest;   // by output channel and input channel of its group: weight of largest size
-    double signal = 0;
-  };
-
-  Layer look_at(const Node& n) const {
-    Layer l;
-    l.in = seen(n.input(0));
-    l.out = seen(n.output());
-    l.channels = channels(n.input(0));
-    l.outputs = channels(n.output()).count;
+  // Predicted rounding noise after a layer relative to its result, with its input's channels raised with each strength.
+  ByStrength noise(const Node& n) const {
+    const Statistics &in = *seen(n.input(0)), &out = *seen(n.output());
+    const Channels inputs = channels(n.input(0));
     const TensorData& w = *graph_.constant(n.input(1));
-    const float* values = w.as<float>();
-    const int64_t groups = std::max<int64_t>(n.attributes.int_or("group", 1), 1);
-    l.group_inputs = std::max<int64_t>(l.channels.count / groups, 1);
-    l.group_outputs = std::max<int64_t>(l.outputs / groups, 1);
-    l.taps = w.count() / std::max<int64_t>(l.outputs * l.group_inputs, 1);
-    l.squares.assign(static_cast<size_t>(l.channels.count), 0);
-    l.largest.assign(static_cast<size_t>(l.outputs * l.group_inputs), 0);
-    visit_weights(n, w.dims(), [&](int64_t at, int64_t o, int64_t c) {
-      l.squares[static_cast<size_t>(c)] += static_cast<double>(values[at]) * values[at];
-      float& most = l.largest[static_cast<size_t>(o * l.group_inputs + c % l.group_inputs)];
-      most = std::max(most, std::abs(values[at]));
-    });
-    for (const ChannelStatistics& c : l.out->channels()) l.signal += c.mean_square();
-    return l;
-  }
-
-  // Predicted rounding noise after a layer relative to its result, with its input's channels raised with `strength`.
-  double noise(const Layer& l, double strength) {
-    std::vector<float> divided_by;
-    std::vector<double> power(static_cast<size_t>(l.channels.count / l.group_inputs), 0);  // by group
-    const double step = (std::max(static_cast<double>(l.in->max()), 0.0) - std::min(static_cast<double>(l.in->min()), 0.0)) / 255;
-    double activations = 0;
-    for (int32_t c = 0; c < l.channels.count; ++c) {
-      const double k = factor(l.channels.first + c, strength);
-      divided_by.push_back(static_cast<float>(1 / k));
-      activations += l.squares[static_cast<size_t>(c)] / (k * k);
-      power[static_cast<size_t>(c / l.group_inputs)] +=
-          static_cast<double>(l.taps) * k * k * l.in->channels()[static_cast<size_t>(c)].mean_square();
-    }
-    double weights = 0;
-    for (int64_t o = 0; o < l.outputs; ++o) {
-      const int64_t group = o / l.group_outputs;
-      const double most =
-          largest_product(l.largest.data() + o * l.group_inputs, divided_by.data() + group * l.group_inputs, l.group_inputs);
-      weights += most * most / (127.0 * 127.0) * power[static_cast<size_t>(group)];
-    }
-    return (activations * step * step + weights) / std::max(l.signal, 1e-30);
-  }
-
-  // Of numbers that are not negative; in lanes, which the compiler puts into registers.
-  static double largest_product(const float* a, const float* b, int64_t count) {
-    constexpr int64_t kLanes = 8;
-    std::array<float, kLanes> most{};
-    int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes)
-      for (int64_t k = 0; k < kLanes; ++k) {
-        const float v = a[i + k] * b[i + k];
-        most[static_cast<size_t>(k)] = v > most[static_cast<size_t>(k)] ? v : most[static_cast<size_t>(k)];
+    const WeightGrid grid(n, w.dims());
+    const auto input_count = static_cast<size_t>(inputs.count), outputs = static_cast<size_t>(channels(n.output()).count);
+    const auto groups = static_cast<size_t>(std::max<int64_t>(n.attributes.int_or("group", 1), 1));
+    const size_t group_inputs = std::max<size_t>(input_count / groups, 1), group_outputs = std::max<size_t>(outputs / groups, 1);
+    std::array<std::vector<double>, kStrengths.size()> raised_by;
+    std::array<std::vector<float>, kStrengths.size()> divided_by, most;  // most: by output channel, the largest divided weight
+    for (size_t s = 0; s < kStrengths.size(); ++s) {
+      most[s].assign(outputs, 0);
+      for (int32_t c = 0; c < inputs.count; ++c) {
+        raised_by[s].push_back(factor(inputs.first + c, kStrengths[s]));
+        divided_by[s].push_back(static_cast<float>(1 / raised_by[s].back()));
       }
-    for (; i < count; ++i) most[0] = std::max(most[0], a[i] * b[i]);
-    return *std::max_element(most.begin(), most.end());
+    }
+    std::vector<double> squares(input_count, 0);  // by input channel: sum over its weights
+    std::vector<float> largest(static_cast<size_t>(grid.columns));
+    std::vector<double> unread(largest.size(), 0);
+    for (int64_t row = 0; row < grid.rows; ++row) {
+      const auto first = static_cast<size_t>(grid.first_column(row)), r = static_cast<size_t>(row);
+      const float* weights = w.as<float>() + row * grid.columns * grid.taps;
+      if (grid.rows_are_outputs) {
+        look_at_row(weights, grid.columns, grid.taps, squares.data() + first, largest.data());
+        for (size_t s = 0; s < kStrengths.size(); ++s)
+          most[s][r] = largest_product(largest.data(), divided_by[s].data() + first, grid.columns);
+      } else {
+        for (int64_t i = 0; i < grid.columns * grid.taps; ++i) squares[r] += static_cast<double>(weights[i]) * weights[i];
+        look_at_row(weights, grid.columns, grid.taps, unread.data(), largest.data());
+        for (size_t s = 0; s < kStrengths.size(); ++s)
+          keep_larger(largest.data(), divided_by[s][r], grid.columns, most[s].data() + first);
+      }
+    }
+    double signal = 0;
+    for (const ChannelStatistics& c : out.channels()) signal += c.mean_square();
+    const double step = (std::max(static_cast<double>(in.max()), 0.0) - std::min(static_cast<double>(in.min()), 0.0)) / 255;
+    ByStrength result{};
+    for (size_t s = 0; s < kStrengths.size(); ++s) {
+      std::vector<double> power(input_count / group_inputs, 0);  // by group
+      double activations = 0, rounded_weights = 0;
+      for (size_t c = 0; c < input_count; ++c) {
+        const double k = raised_by[s][c];
+        activations += squares[c] / (k * k);
+        power[c / group_inputs] += static_cast<double>(grid.taps) * k * k * in.channels()[c].mean_square();
+      }
+      for (size_t o = 0; o < outputs; ++o) {
+        const double size = most[s][o];
+        rounded_weights += size * size / (127.0 * 127.0) * power[o / group_outputs];
+      }
+      result[s] = (activations * step * step + rounded_weights) / std::max(signal, 1e-30);
+    }
+    return result;
   }
 
   void choose() {
     std::vector<std::vector<NodeId>> readers(channels_.size());
+    std::vector<size_t> groups;  // those that have some
     for (NodeId id : graph_.order()) {
       const Node& n = graph_.node(id);
-      if (takes_factors(n) && seen(n.input(0)) && seen(n.output()) && !seen(n.input(0))->channels().empty())
-        readers[static_cast<size_t>(root(group_, n.input(0).index))].push_back(id);
+      if (!takes_factors(n) || !seen(n.input(0)) || !seen(n.output()) || seen(n.input(0))->channels().empty()) continue;
+      const auto g = static_cast<size_t>(group_[static_cast<size_t>(n.input(0).index)]);
+      if (readers[g].empty()) groups.push_back(g);
+      readers[g].push_back(id);
     }
-    strength_.assign(channels_.size(), 0);
-    for (size_t g = 0; g < readers.size(); ++g) {
-      if (readers[g].empty()) continue;
-      std::vector<Layer> layers;
-      for (NodeId id : readers[g]) layers.push_back(look_at(graph_.node(id)));
-      const auto total = [&](double strength) {
-        double sum = 0;
-        for (const Layer& l : layers) sum += noise(l, strength);
-        return sum;
-      };
-      const double before = total(0);
-      double least = before;
-      for (double strength : kStrengths) {
-        const double sum = total(strength);
-        if (sum < least) {
-          least = sum;
-          strength_[g] = strength;
+    std::ranges::sort(groups);
+    std::vector<ByStrength> noise_of(groups.size());
+    ThreadPool::shared().parallel_for(static_cast<int64_t>(groups.size()), 1, [&](int64_t begin, int64_t end) {
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+        for (NodeId id : readers[groups[i]]) {
+          const ByStrength of_layer = noise(graph_.node(id));
+          for (size_t s = 0; s < of_layer.size(); ++s) noise_of[i][s] += of_layer[s];
         }
-      }
-      if (strength_[g] > 0)
-        remarks_.push_back("channels of '" + graph_.tensor(graph_.node(readers[g][0]).input(0)).name +
-                           "' are equalized, strength " + std::to_string(strength_[g]).substr(0, 4) + ", predicted noise " +
-                           std::to_string(std::sqrt(least / before)).substr(0, 5) + " of what it was");
+    });
+    strength_.assign(channels_.size(), 0);
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const auto least = static_cast<size_t>(std::ranges::min_element(noise_of[i]) - noise_of[i].begin());
+      const double strength = strength_[groups[i]] = kStrengths[least];
+      if (strength > 0)
+        remarks_.push_back("channels of '" + graph_.tensor(graph_.node(readers[groups[i]][0]).input(0)).name +
+                           "' are equalized, strength " + std::to_string(strength).substr(0, 4) + ", predicted noise " +
+                           std::to_string(std::sqrt(noise_of[i][least] / noise_of[i][0])).substr(0, 5) + " of what it was");
     }
   }
 
   // --- the graph with the factors in it
   std::vector<double> factors(TensorId t) {
     std::vector<double> list;
-    const double strength = strength_[static_cast<size_t>(root(group_, t.index))];
+    const double strength = strength_[static_cast<size_t>(group_[static_cast<size_t>(t.index)])];
     for (int32_t i = 0; i < channels(t).count; ++i) list.push_back(strength > 0 ? factor(channels(t).first + i, strength) : 1);
     return list;
   }
@@ -413,10 +456,30 @@ class Equalizer {
   TensorData rescaled_weights(const Node& n, std::span<const double> in, std::span<const double> out) const {
     const TensorData& w = *graph_.constant(n.input(1));
     TensorData scaled = TensorData::allocate(DType::Float32, w.dims());
-    auto* to = static_cast<float*>(scaled.mutable_data());
-    visit_weights(n, w.dims(), [&](int64_t at, int64_t o, int64_t c) {
-      to[at] = static_cast<float>(w.as<float>()[at] * out[static_cast<size_t>(o)] / in[static_cast<size_t>(c)]);
+    const WeightGrid grid(n, w.dims());
+    const std::span<const double> of_rows = grid.rows_are_outputs ? out : in, of_columns = grid.rows_are_outputs ? in : out;
+    const int64_t row_weights = grid.columns * grid.taps,
+                  grain = std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(row_weights, 1));
+    ThreadPool::shared().parallel_for(grid.rows, grain, [&](int64_t begin, int64_t end) {
+      std::vector<double> line;  // the factors of the columns, each for all its taps
+      int64_t line_is_from = -1;
+      for (int64_t row = begin; row < end; ++row) {
+        if (const int64_t first = grid.first_column(row); first != line_is_from) {
+          line.clear();
+          for (int64_t c = first; c < first + grid.columns; ++c)
+            line.insert(line.end(), static_cast<size_t>(grid.taps), of_columns[static_cast<size_t>(c)]);
+          line_is_from = first;
+        }
+        const float* from = w.as<float>() + row * row_weights;
+        float* to = static_cast<float*>(scaled.mutable_data()) + row * row_weights;
+        const double of_row = of_rows[static_cast<size_t>(row)];
+        if (grid.rows_are_outputs)
+          multiply_and_divide(from, of_row, line.data(), row_weights, to);
+        else
+          multiply_and_divide(from, line.data(), of_row, row_weights, to);
+      }
     });
+    release_mapped_pages({static_cast<const std::byte*>(w.data()), w.bytes()});  // rarely looked at again
     return scaled;
   }
 

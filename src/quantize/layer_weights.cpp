@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/files.h"
 #include "ops/eval.h"
 #include "ops/facts.h"
 #include "quantize/adaptive_rounding.h"
@@ -45,6 +46,7 @@ Status resolve_gemm(const Graph& g, const OpSet& ops, const Node& n, RealWeights
   const double alpha = n.attributes.float_or("alpha", 1), beta = n.attributes.float_or("beta", 1);
   if (n.attributes.int_or("transB", 0) != 0) {
     ORKNN_TRY_ASSIGN(auto transposed, ops::eval_node(free_node("Transpose", {}, 1), ops, std::span(&w.values, 1)));
+    release_mapped_pages({static_cast<const std::byte*>(w.values.data()), w.values.bytes()});  // rarely looked at again
     w.values = transposed[0];
     if (w.stated && w.stated->axis >= 0) w.stated->axis = 1 - w.stated->axis;
   }

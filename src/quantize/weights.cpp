@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/files.h"
 #include "base/threads.h"
 #include "ops/support/requantize.h"
 #include "quantize/parameters.h"
@@ -108,6 +109,7 @@ QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t>
     else
       round_channel(c, static_cast<int8_t*>(bytes));
   });
+  release_mapped_pages(std::as_bytes(std::span(from, static_cast<size_t>(count))));  // rarely looked at again
   return result;
 }
 
