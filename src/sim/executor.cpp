@@ -505,6 +505,23 @@ void Executor::replace_operator(size_t task, const OpDef* def) {
   replaced[task] = def;
 }
 
+Status Executor::prepare(bool reproducible, ThreadPool& pool) {
+  std::vector<Plan::Step>& steps = plan_->steps;
+  std::vector<Status> results(steps.size());
+  try {
+    pool.parallel_for(static_cast<int64_t>(steps.size()), 1, [&](int64_t begin, int64_t end) {
+      const kernels::ReproducibleFloats floats(reproducible);
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+        if (steps[i].kernel && !is_replaced(i)) results[i] = Plan::prepare(steps[i], pool);
+    });
+  } catch (const std::bad_alloc&) {
+    return Status::error(Code::OutOfMemory, "memory ran out while weights were packed");
+  }
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (!results[i]) return std::move(results[i]).node(steps[i].node->name, steps[i].node->op);
+  return {};
+}
+
 Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) {
   const kernels::ReproducibleFloats floats(hooks.reproducible);
   State& s = *state_;

@@ -47,6 +47,10 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
+  // What the first run would begin with: weights are packed, the layers shared among the threads of `pool`. `reproducible` as
+  // that run has it (RunHooks). The error names the node.
+  Status prepare(bool reproducible, ThreadPool& pool);
+
   // Inputs in the order of program.inputs, in the dtypes of the program's tensors; read in place, so they must stay valid
   // until the call returns. The error names the node.
   Status run(std::span<const ir::TensorView> inputs, const RunHooks& hooks = {});

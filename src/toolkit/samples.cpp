@@ -65,10 +65,14 @@ class ObservationOrder {
   std::atomic<bool> given_up_{false};
 };
 
+constexpr bool kReproducible = true;  // calibration is the same on every machine
+
 // Calls compute(session, i) for i from 0 on, in order, each of `workers` threads with a session of its own. Once it has failed or
 // returned false no sample begins; of several that fail, the first is reported.
 template <class Compute>
 Status in_parallel(runtime::Session& session, size_t workers, size_t count, const Samples::Done& done, Compute&& compute) {
+  // A thread that packs weights has the others wait for it.
+  if (workers > 1) ORKNN_TRY(session.prepare(kReproducible));
   std::vector<std::unique_ptr<runtime::Session>> others;
   while (others.size() + 1 < workers) {
     ORKNN_TRY_ASSIGN(std::unique_ptr<runtime::Session> other, session.duplicate());
@@ -193,7 +197,7 @@ Status Samples::run(const ir::Graph& graph, size_t count, const Observe& observe
     const auto run = [&]() -> Result<bool> {
       ORKNN_TRY(feed(own, i));
       sim::RunHooks hooks;
-      hooks.reproducible = true;
+      hooks.reproducible = kReproducible;
       hooks.observe = [&](ir::TensorId t, const ir::TensorView& value) {
         order.take(t, i, [&] { observe(i, computed.tensor(t).name, value); });
       };
@@ -217,7 +221,7 @@ Status Samples::run_for_outputs(const ir::Graph& graph, size_t count, const SeeO
   return in_parallel(*session, workers(*session, count), count, {}, [&](runtime::Session& own, size_t i) -> Result<bool> {
     ORKNN_TRY(feed(own, i));
     sim::RunHooks hooks;
-    hooks.reproducible = true;
+    hooks.reproducible = kReproducible;
     if (Status s = own.run(hooks); !s) return s.model(describe(i));
     std::vector<ir::TensorView> outputs;
     for (size_t k = 0; k < own.outputs().size(); ++k) outputs.push_back(own.output_value(k));
