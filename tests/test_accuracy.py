@@ -523,6 +523,34 @@ def test_a_step_that_hurts_other_samples_is_left_out(folder, make_onnx, openrknn
     assert pathlib.Path("again.rknn").read_bytes() == pathlib.Path("built.rknn").read_bytes()
 
 
+def test_hybrid_files_judge_steps_on_all_samples(folder, make_onnx):
+    """The first sample of each half speaks against correcting biases, all others for it."""
+    weights = np.zeros((2, 64, 1, 1), np.float32)
+    weights[:, 0] = 1
+    weights[0, 1:] = 0.4 / 127  # rounded to 0
+    model = make_onnx(
+        [("Conv", ["x", "w"], ["y"], {})],
+        {"x": ("float32", [1, 64, 4, 4])},
+        {"y": ("float32", [1, 2, 4, 4])},
+        {"w": weights},
+        name="lost",
+    )
+    rng = np.random.default_rng(13)
+    for i in range(8):
+        np.save(f"s{i}.npy", ((1 if i % 4 else -1) * rng.uniform(0.9, 1, (1, 64, 4, 4))).astype(np.float32))
+    pathlib.Path("s.txt").write_text("".join(f"s{i}.npy\n" for i in range(8)))
+    rknn = loaded(model)
+    assert rknn.build(do_quantization=True, dataset="s.txt") == 0 and rknn.export_rknn("built.rknn") == 0
+    uncorrected = loaded(model, disable_rules=["correct_bias"])
+    assert uncorrected.build(do_quantization=True, dataset="s.txt") == 0 and uncorrected.export_rknn("uncorrected.rknn") == 0
+    assert rknn.hybrid_quantization_step1(dataset="s.txt") == 0
+    again = RKNN()
+    assert again.hybrid_quantization_step2("lost.model", "lost.data", "lost.quantization.cfg") == 0
+    assert again.export_rknn("again.rknn") == 0
+    built = pathlib.Path("built.rknn").read_bytes()
+    assert built != pathlib.Path("uncorrected.rknn").read_bytes() and pathlib.Path("again.rknn").read_bytes() == built
+
+
 def test_auto_hybrid_without_need(folder, shapes_model, dataset, capfd):
     rknn = loaded(shapes_model, auto_hybrid_cos_thresh=0.9)
     assert rknn.build(do_quantization=True, dataset=dataset, auto_hybrid=True) == 0

@@ -188,7 +188,8 @@ Result<HybridData> data_of(const BuildOptions& options, const Quantized& quantiz
   data.dataset = std::filesystem::absolute(request.dataset).string();
   data.config = options.config;
   for (const StepGain& g : quantized.step_gains)  // step 2 has no samples to find that out again
-    if (!g.kept) data.config.disable_rules.push_back(g.step);
+    if (!g.kept && std::ranges::count(quantize::steps(), g.step, &quantize::Step::name) > 0)
+      data.config.disable_rules.push_back(g.step);
   data.found = std::move(found);
   if (!quantized.calibration) return data;
   const quantize::TensorStatistics& statistics = quantized.calibration->statistics;

@@ -396,7 +396,7 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   const ir::Graph uncalibrated = stage.network.graph;
   FloatNetwork floats(uncalibrated, stage.forms.back(), samples, stage.choices.takes(quantize::kTrySteps) || request.auto_hybrid,
                       quantizing(options, samples));
-  ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, floats, request.trial_samples));
+  ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, floats, kTrialSamples));
   if (request.auto_hybrid) {
     // A result that leaves the range on other pictures would break the promise, and no sample tells of it.
     constexpr double kOutputRoom = 4;
@@ -481,7 +481,7 @@ Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized
     choices.run = runner(options, *samples);
     ORKNN_TRY(run_step(quantized, quantize::kTrySteps, choices.steps, [&](passes::Rewriter& rewriter) -> Status {
       ORKNN_TRY_ASSIGN(WeightStepChoice chosen,
-                       choose_weight_steps(options, quantized, choices, *samples, CalibrationRequest::kTrialSamples));
+                       choose_weight_steps(options, quantized, choices, *samples, kTrialSamples));
       choices = std::move(chosen.choices);
       remark_gains(chosen.gains, rewriter);
       quantized.step_gains = std::move(chosen.gains);

@@ -118,11 +118,13 @@ struct Calibrated : Stage {
   std::vector<std::string> hybrid_summary = {};                   // what auto_hybrid chose and what it costs, in sentences
   std::vector<StepGain> step_gains = {};                          // of the steps that were tried
 };
+// Samples that judge a network in each trial.
+inline constexpr size_t kTrialSamples = 12;
+
 struct CalibrationRequest {
   std::string dataset;
   bool auto_hybrid = false;              // leave the fewest layers in float that make every output reach the thresholds
-  size_t trial_samples = kTrialSamples;  // auto_hybrid computes so many in each trial
-  static constexpr size_t kTrialSamples = 12;
+  size_t trial_samples = kTrialSamples;  // of auto_hybrid
 };
 // Needs a quantized_dtype whose activations are integers.
 Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimized, const CalibrationRequest& request);
