@@ -70,14 +70,17 @@ std::optional<QuantParams> ParameterChoice::own_parameters(TensorId t, std::stri
   const Algorithm algorithm = leaves(t) ? Algorithm::Normal : options_.algorithm;
   const NumberFormat& format = format_of(options_, tensor.name);
   const Range range = calibration_.range(tensor.name, *statistics, algorithm, format.bits());
-  return parameters(graph_.is_input(t) ? range : with_room(range, format, leaves_[index_of(t)]));
+  return parameters(graph_.is_input(t) ? range : with_room(range, *statistics, format, leaves_[index_of(t)]));
 }
 
 // For values that the samples do not show, which cost most where they leave the network. 16 bits have some to spare.
-Range ParameterChoice::with_room(Range range, const NumberFormat& format, Leaves leaves) const {
-  const auto times = [&](double room) { return Range{room * range.low, room * range.high}; };
-  if (format.bits() > 8) return format.power_of_two ? range : times(leaves == Leaves::Not ? 2 : 4);
-  if (leaves == Leaves::Copied) return times(options_.output_room);
+Range ParameterChoice::with_room(Range range, const Statistics& statistics, const NumberFormat& format, Leaves leaves) const {
+  if (format.bits() > 8) {
+    const double room = format.power_of_two ? 1 : leaves == Leaves::Not ? 2 : 4;
+    return {room * range.low, room * range.high};
+  }
+  if (leaves == Leaves::Copied)
+    return {room_of(statistics.stretch_below()) * range.low, room_of(statistics.stretch_above()) * range.high};
   if (leaves == Leaves::ThroughSigmoid && options_.output_room > 1) {
     // As many times the score; what lies below the range has none to speak of.
     constexpr double kSure = 0.98;
@@ -85,6 +88,12 @@ Range ParameterChoice::with_room(Range range, const NumberFormat& format, Leaves
     range.high = std::max(range.high, std::log(score / (1 - score)));
   }
   return range;
+}
+
+// For values further out than those of the samples: the more these differ, the more so may others.
+double ParameterChoice::room_of(double stretch) const {
+  constexpr double kLeast = 1.25;  // samples may be alike by chance
+  return std::min(options_.output_room, std::max(kLeast, stretch * stretch));
 }
 
 // [0, 1] by its function, but scores that stay below on all samples would live in a part of the 255 steps. What leaves the

@@ -39,7 +39,8 @@ class ParameterChoice {
   // How values leave the network, if nothing else happens to them up to an output; the later ones where several are true.
   enum class Leaves : char { Not, ThroughSoftmax, ThroughSigmoid, Copied };
   bool leaves(ir::TensorId t) const { return leaves_[ir::index_of(t)] != Leaves::Not; }
-  Range with_room(Range range, const NumberFormat& format, Leaves leaves) const;
+  Range with_room(Range range, const Statistics& statistics, const NumberFormat& format, Leaves leaves) const;
+  double room_of(double stretch) const;
   const Statistics* seen(ir::TensorId t) const;
   bool has_parameters(ir::TensorId t) const { return plan_.parameters(t).has_value(); }
 

@@ -41,7 +41,7 @@ struct QuantizeOptions {
   std::set<std::string, std::less<>> nearest_layers;
   NumberFormat format;
   bool per_channel = true;         // weights: one scale per output channel, else one per tensor
-  double output_room = 1;          // 8-bit outputs hold values of so many times what the samples show
+  double output_room = 1;          // 8-bit outputs hold values of up to so many times what the samples show
   passes::Options steps;           // level, steps to leave out, dumps
   passes::Trace* trace = nullptr;  // what the steps did; nullptr = not recorded
   // Layers to leave in float, by name of the node or of an output tensor.

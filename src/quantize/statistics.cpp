@@ -191,6 +191,9 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
   }
   ++added_;
   if (all.count == 0) return;
+  below_ += std::max(0.f, -all.min);
+  above_ += std::max(0.f, all.max);
+  ++shown_;
   if (count_ == 0) {
     min_ = moving_min_ = all.min;
     max_ = moving_max_ = all.max;
@@ -227,6 +230,10 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
     count(weighted_histogram_, row, [&](Histogram& to, std::span<const float> line, size_t i) {
       to.add(line, static_cast<double>(weights[i % channels]));
     });
+}
+
+double Statistics::stretch(double furthest, double of_samples) const {
+  return furthest > 0 ? furthest * static_cast<double>(shown_) / of_samples : 1;
 }
 
 // A guess from the moments of the channels whether a smaller range would pay (cut_outliers() in ranges.h); taken to be like
@@ -283,6 +290,8 @@ void Statistics::scale_channels(std::span<const double> factors) {
     max_ = moving_max_ = first ? c.max : std::max(max_, c.max);
     first = false;
   }
+  below_ = static_cast<double>(shown_) * std::max(0.f, -min_);
+  above_ = static_cast<double>(shown_) * std::max(0.f, max_);
 }
 
 // The width of the bins is doubled as often as needed; counts move to the bins that now hold them.

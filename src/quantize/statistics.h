@@ -90,6 +90,10 @@ class Statistics {
   // Mean over samples of the sample's extremes, later samples counting more (Toolkit1's moving average).
   float moving_min() const { return moving_min_; }
   float moving_max() const { return moving_max_; }
+  // How far below, or above, zero the furthest value of all samples lies, by how far that of a sample lies on average: at least
+  // 1, also where there is none.
+  double stretch_below() const { return stretch(-min_, below_); }
+  double stretch_above() const { return stretch(max_, above_); }
 
   // Empty for tensors without channels and for those whose number of channels changed.
   std::span<const ChannelStatistics> channels() const { return channels_; }
@@ -120,6 +124,7 @@ class Statistics {
   void add_rows(std::span<const float> values, size_t channels, size_t row, std::span<const MeasuredRow> rows,
                 std::span<const MeasuredRow> columns);
   bool looks_stretched() const;
+  double stretch(double furthest, double of_samples) const;
   bool weighs_columns() const { return importance_.axis != 1; }
   // The channels that importance speaks of.
   std::span<const ChannelStatistics> weighed_channels() const { return weighs_columns() ? columns_ : channels_; }
@@ -129,6 +134,8 @@ class Statistics {
   int64_t count_ = 0, not_finite_ = 0, first_not_finite_ = -1, constant_samples_ = 0, first_constant_ = -1, added_ = 0;
   bool varies_ = false;
   float min_ = 0, max_ = 0, moving_min_ = 0, moving_max_ = 0;
+  double below_ = 0, above_ = 0;  // how far below and above zero samples reach, added up
+  int64_t shown_ = 0;             // samples with finite values
   std::vector<ChannelStatistics> channels_, columns_;
   std::vector<Features> features_;
   Histogram histogram_, weighted_histogram_;

@@ -28,6 +28,18 @@ TEST(Statistics, CountsConstantSamples) {
   EXPECT_TRUE(different.varies());
 }
 
+TEST(Statistics, TellsHowFarTheFurthestSampleReaches) {
+  Statistics s;
+  s.add(std::vector<float>{1, 2});
+  s.add(std::vector<float>{NAN});
+  s.add(std::vector<float>{4, -1});
+  EXPECT_NEAR(s.stretch_above(), 4 / 3.0, 1e-12);
+  EXPECT_NEAR(s.stretch_below(), 2, 1e-12);
+  Statistics positive;
+  positive.add(std::vector<float>{1, 2});
+  EXPECT_EQ(positive.stretch_below(), 1);
+}
+
 TEST(Statistics, ChannelsAndValuesThatAreNotFinite) {
   Statistics s(false);
   s.add(TensorData::from<float>({1, 2, 2}, std::vector<float>{1, 3, NAN, -2}).view());

@@ -446,7 +446,7 @@ Result<AutoHybrid> choose_layer_formats(const BuildOptions& options, const Calib
   choices.steps.dump = {};  // trials are not the network that is built
   Trials trials(floats, stage.op_set(), choices, trial_samples);
   ORKNN_TRY(trials.add_whole());
-  if (floats.samples().size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_parts(2));
+  if (floats.samples().size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_parts(Trials::parts_of(floats.samples().size())));
   const compile::CompileOptions compiling = compile_options(options, stage.normalization);
   ORKNN_TRY(choose_wider_format(*options.chip, stage.choices.format, compiling, goal, trials));
   ORKNN_TRY_ASSIGN(HybridChoice choice, find_wide_layers(trials, goal, compiling, options.progress));
