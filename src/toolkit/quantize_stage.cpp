@@ -303,11 +303,10 @@ void remark_gains(const std::vector<StepGain>& gains, passes::Rewriter& rewriter
 
 // Leaves out the steps that samples speak against. Returns the cosine that the worst output can be expected to keep, if it was
 // measured.
-Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated& stage, FloatNetwork& floats,
-                                        size_t trial_samples) {
+Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated& stage, FloatNetwork& floats, bool may_clip) {
   std::optional<double> expected_cosine;
   ORKNN_TRY(run_step(stage, quantize::kTrySteps, stage.choices.steps, [&](passes::Rewriter& rewriter) -> Status {
-    ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, floats, trial_samples));
+    ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, floats, may_clip));
     remark_gains(chosen.gains, rewriter);
     stage.choices = std::move(chosen.choices);
     stage.step_gains = std::move(chosen.gains);
@@ -396,7 +395,8 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   const ir::Graph uncalibrated = stage.network.graph;
   FloatNetwork floats(uncalibrated, stage.forms.back(), samples, stage.choices.takes(quantize::kTrySteps) || request.auto_hybrid,
                       quantizing(options, samples));
-  ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, floats, kTrialSamples));
+  // Ranges that clip look better on samples than they are on other pictures: no promise is built on them.
+  ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, floats, !request.auto_hybrid));
   if (request.auto_hybrid) {
     // A result that leaves the range on other pictures would break the promise, and no sample tells of it.
     constexpr double kOutputRoom = 4;
@@ -480,8 +480,7 @@ Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized
     choices.samples = samples->size();
     choices.run = runner(options, *samples);
     ORKNN_TRY(run_step(quantized, quantize::kTrySteps, choices.steps, [&](passes::Rewriter& rewriter) -> Status {
-      ORKNN_TRY_ASSIGN(WeightStepChoice chosen,
-                       choose_weight_steps(options, quantized, choices, *samples, kTrialSamples));
+      ORKNN_TRY_ASSIGN(WeightStepChoice chosen, choose_weight_steps(options, quantized, choices, *samples));
       choices = std::move(chosen.choices);
       remark_gains(chosen.gains, rewriter);
       quantized.step_gains = std::move(chosen.gains);

@@ -13,13 +13,16 @@ namespace {
 constexpr double kGoodEnough = 2e-4;
 // Four digits of a cosine do not show such a loss.
 constexpr double kUnseen = 5e-5;
+// `normal` looks for other ranges where it loses more than this: it should stay fast, and be what it says where that serves.
+constexpr double kLosesMuch = 0.01;
+constexpr std::string_view kOtherRanges = "ranges of mmse";
 // Samples differ: another choice has to lose less than this part to be taken.
 constexpr double kClearly = 0.95;
 
 class StepSearch {
  public:
-  StepSearch(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, size_t trial_samples)
-      : options_(options), stage_(stage), floats_(floats), trial_samples_(trial_samples), current_(stage.choices) {
+  StepSearch(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, bool may_clip)
+      : options_(options), stage_(stage), floats_(floats), may_clip_(may_clip), current_(stage.choices) {
     current_.steps.dump = {};  // trials are not the network that is built
   }
 
@@ -31,7 +34,10 @@ class StepSearch {
     if (losses_.worst_mean() > kGoodEnough)
       for (const quantize::Step* step : {&quantize::kEqualizeChannels, &quantize::kClipOutliers, &quantize::kCorrectBias})
         if (current_.takes(*step)) ORKNN_TRY(try_without(*step));
-    if (wanted.adaptive_rounding && losses_.worst_mean() > kGoodEnough) ORKNN_TRY(try_rounding(wanted.algorithm));
+    if (wanted.adaptive_rounding && losses_.worst_mean() > kGoodEnough)
+      ORKNN_TRY(try_rounding(wanted.algorithm));
+    else if (may_clip_ && wanted.algorithm == quantize::Algorithm::Normal && losses_.worst_mean() > kLosesMuch)
+      ORKNN_TRY(try_far_better_ranges(quantize::Algorithm::Mmse));
     current_.steps.dump = stage_.choices.steps.dump;
     show(kMostTrials);
     return StepChoice{std::move(current_), std::move(gains_), 1 - losses_.worst_expected()};
@@ -43,7 +49,7 @@ class StepSearch {
     std::unique_ptr<Trials>& trials =
         trials_[{choices.takes(quantize::kEqualizeChannels), choices.algorithm, choices.adaptive_rounding}];
     if (!trials) {
-      auto made = std::make_unique<Trials>(floats_, stage_.op_set(), choices, trial_samples_);
+      auto made = std::make_unique<Trials>(floats_, stage_.op_set(), choices, kTrialSamples);
       ORKNN_TRY(made->add_parts(parts_));
       trials = std::move(made);
     }
@@ -75,31 +81,51 @@ class StepSearch {
     return {};
   }
 
-  // No output keeps less with `a` than with `b`, and one that is not good enough keeps more by far more than chance: other
-  // samples must not lose by the choice.
-  static bool surely_better(const Losses& a, const Losses& b) {
+  using Gains = bool (*)(const Losses& a, const Losses& b, size_t output);  // whether it does in `a`
+
+  // No output keeps less with `a` than with `b`, on average and over all samples, where the largest values count most; and one
+  // that is not good enough gains in one of these ways: other samples must not lose by the choice.
+  static bool better(const Losses& a, const Losses& b, std::initializer_list<Gains> ways) {
     bool gains = false;
     for (size_t i = 0; i < a.mean.size(); ++i) {
-      if (a.mean[i] > std::max(b.mean[i], kUnseen)) return false;
-      gains |= b.mean[i] > kGoodEnough && surely_loses_less(a, b, i);
+      if (a.mean[i] > kUnseen && (a.mean[i] > b.mean[i] || a.squares[i] > b.squares[i])) return false;
+      gains |= b.mean[i] > kGoodEnough && std::ranges::any_of(ways, [&](Gains way) { return way(a, b, i); });
     }
     return gains;
   }
 
-  // Adaptive rounding never loses to `normal`: its own ranges are taken if outputs gain by them, and so are its weights, layer by
-  // layer. Judged by networks that most of the samples calibrate: with fewer of them ranges that clip look better than they are.
-  Status try_rounding(quantize::Algorithm own_ranges) {
-    trials_.clear();
-    parts_ = Trials::parts_of(floats_.samples().size());
-    ORKNN_TRY_ASSIGN(losses_, measure(current_));
-    if (own_ranges != current_.algorithm) {
-      quantize::QuantizeOptions other = current_;
-      other.algorithm = own_ranges;
-      ORKNN_TRY_ASSIGN(Losses losses, measure(other));
-      const bool better = surely_better(losses, losses_);
-      gains_.push_back({"ranges of mmse", losses.worst_mean(), losses_.worst_mean(), better});
-      if (better) take(std::move(other), std::move(losses));
+  // Takes the ranges of another algorithm if outputs gain by them. Judged by networks that most of the samples calibrate: with
+  // fewer of them ranges that clip look better than they are.
+  Status try_ranges(quantize::Algorithm ranges, std::initializer_list<Gains> ways) {
+    if (const size_t parts = Trials::parts_of(floats_.samples().size()); parts != parts_) {
+      trials_.clear();
+      parts_ = parts;
+      ORKNN_TRY_ASSIGN(losses_, measure(current_));
     }
+    if (ranges == current_.algorithm) return {};
+    quantize::QuantizeOptions other = current_;
+    other.algorithm = ranges;
+    ORKNN_TRY_ASSIGN(Losses losses, measure(other));
+    const bool kept = better(losses, losses_, ways);
+    gains_.push_back({std::string(kOtherRanges), losses.worst_mean(), losses_.worst_mean(), kept});
+    if (kept) take(std::move(other), std::move(losses));
+    return {};
+  }
+
+  // Halves, which are measured already, tell first whether there is anything to look for.
+  Status try_far_better_ranges(quantize::Algorithm ranges) {
+    quantize::QuantizeOptions other = current_;
+    other.algorithm = ranges;
+    ORKNN_TRY_ASSIGN(const Losses losses, measure(other));
+    if (better(losses, losses_, {loses_far_less})) return try_ranges(ranges, {loses_far_less});
+    gains_.push_back({std::string(kOtherRanges), losses.worst_mean(), losses_.worst_mean(), false});
+    return {};
+  }
+
+  // Adaptive rounding never loses to `normal`: its own ranges are taken if outputs gain by them, and so are its weights, layer by
+  // layer.
+  Status try_rounding(quantize::Algorithm own_ranges) {
+    ORKNN_TRY(try_ranges(own_ranges, {surely_loses_less, loses_far_less}));
     quantize::QuantizeOptions rounded = current_;
     rounded.adaptive_rounding = true;
     ORKNN_TRY_ASSIGN(const Trials* trials, trials_of(rounded));
@@ -122,7 +148,7 @@ class StepSearch {
     for (const std::string& name : layers) more.nearest_layers.erase(name);
     ORKNN_TRY_ASSIGN(Losses losses, measure(more));
     least_tried_ = std::min(least_tried_, losses.worst_mean());
-    if (surely_better(losses, losses_)) {
+    if (better(losses, losses_, {surely_loses_less})) {
       take(std::move(more), std::move(losses));
       return {};
     }
@@ -143,7 +169,7 @@ class StepSearch {
   const BuildOptions& options_;
   const Calibrated& stage_;
   FloatNetwork& floats_;
-  const size_t trial_samples_;
+  const bool may_clip_;
   quantize::QuantizeOptions current_;
   Losses losses_;  // of current_
   int64_t tried_ = 0;
@@ -156,8 +182,8 @@ class StepSearch {
 // Weights that each half of the samples fits, judged by the other half.
 class WeightTrials {
  public:
-  WeightTrials(const BuildOptions& options, const Stage& stage, const Samples& samples, size_t trial_samples)
-      : options_(options), stage_(stage), samples_(samples), most_(trial_samples) {}
+  WeightTrials(const BuildOptions& options, const Stage& stage, const Samples& samples)
+      : options_(options), stage_(stage), samples_(samples) {}
 
   Result<Losses> measure(quantize::WeightOnlyOptions choices) {
     if (golden_.empty()) ORKNN_TRY(find_golden(stage_.network.graph, samples_, golden_));
@@ -176,7 +202,7 @@ class WeightTrials {
         };
       ir::Graph rounded = stage_.network.graph;
       ORKNN_TRY(quantize::round_weights_only(rounded, stage_.op_set(), choices).status());
-      ORKNN_TRY(judge(rounded, samples_, judged, std::min(first ? rest : half, most_), golden_, losses));
+      ORKNN_TRY(judge(rounded, samples_, judged, std::min(first ? rest : half, kTrialSamples), golden_, losses));
       options_.report("TryingSteps", ++tried_, kMostTrials);
     }
     summarize(losses);
@@ -188,17 +214,16 @@ class WeightTrials {
   const BuildOptions& options_;
   const Stage& stage_;
   const Samples& samples_;
-  const size_t most_;
   GoldenOutputs golden_;
   int64_t tried_ = 0;
 };
 }  // namespace
 
 Result<WeightStepChoice> choose_weight_steps(const BuildOptions& options, const Stage& stage, quantize::WeightOnlyOptions choices,
-                                             const Samples& samples, size_t trial_samples) {
+                                             const Samples& samples) {
   WeightStepChoice chosen{std::move(choices), {}};
   if (samples.size() < Trials::kEnoughToSplit || !chosen.choices.run) return chosen;
-  WeightTrials trials(options, stage, samples, trial_samples);
+  WeightTrials trials(options, stage, samples);
   ORKNN_TRY_ASSIGN(Losses losses, trials.measure(chosen.choices));
   const auto try_without = [&](const quantize::Step& step, quantize::WeightOnlyOptions without) -> Status {
     ORKNN_TRY_ASSIGN(Losses other, trials.measure(without));
@@ -223,10 +248,9 @@ Result<WeightStepChoice> choose_weight_steps(const BuildOptions& options, const 
   return chosen;
 }
 
-Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats,
-                                size_t trial_samples) {
+Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, bool may_clip) {
   if (floats.samples().size() < Trials::kEnoughToSplit) return StepChoice{stage.choices, {}, {}};
-  return StepSearch(options, stage, floats, trial_samples).run();
+  return StepSearch(options, stage, floats, may_clip).run();
 }
 
 std::string step_table(const std::vector<StepGain>& gains) {

@@ -17,8 +17,9 @@ struct StepChoice {
 
 // `stage` has its network and choices, but no calibration yet. Too few samples to hold any back: the choices stay as they are.
 // adaround never loses to normal: its ranges, and its weights layer by layer, are taken only where no output loses and one gains
-// by more than chance; where outputs lose next to nothing, nothing is tried.
-Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, size_t trial_samples);
+// by more than chance; where outputs lose next to nothing, nothing is tried. `may_clip`: normal takes those ranges too, where it
+// loses much and far less with them.
+Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, bool may_clip);
 
 // The same for formats in which only weights are integers: fitting weights to samples, or else correcting biases.
 struct WeightStepChoice {
@@ -26,7 +27,7 @@ struct WeightStepChoice {
   std::vector<StepGain> gains;
 };
 Result<WeightStepChoice> choose_weight_steps(const BuildOptions& options, const Stage& stage, quantize::WeightOnlyOptions choices,
-                                             const Samples& samples, size_t trial_samples);
+                                             const Samples& samples);
 
 // A line per step for people, and the same for programs.
 std::string step_table(const std::vector<StepGain>& gains);

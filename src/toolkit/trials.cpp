@@ -84,6 +84,17 @@ bool surely_loses_less(const Losses& a, const Losses& b, size_t i) {
   return sure(gains) || (mean_of(less) <= kMuchLess * mean_of(more) && sure(factors));
 }
 
+bool loses_far_less(const Losses& a, const Losses& b, size_t i) {
+  constexpr size_t kEnoughSamples = 8;
+  constexpr double kFarLess = 2.0 / 3, kSeveral = 1.2;
+  const std::vector<double>&less = a.by_sample[i], &more = b.by_sample[i];
+  if (less.size() < kEnoughSamples || mean_of(less) > kFarLess * mean_of(more)) return false;
+  std::vector<double> gains;
+  for (size_t k = 0; k < less.size(); ++k) gains.push_back(more[k] - less[k]);
+  // A single sample that gains reaches 1.
+  return mean_of(gains) >= kSeveral * standard_error(gains) || surely_loses_less(a, b, i);
+}
+
 double Losses::worst_mean() const { return largest(mean); }
 double Losses::worst_expected() const { return largest(expected); }
 
@@ -106,6 +117,7 @@ Status find_golden(const Graph& graph, const Samples& samples, GoldenOutputs& go
 Status judge(const Graph& graph, const Samples& samples, size_t first, size_t count, const GoldenOutputs& golden, Losses& losses,
              double enough) {
   losses.by_sample.resize(graph.outputs().size());
+  losses.squares.resize(graph.outputs().size(), 0);
   std::mutex mutex;  // guards what follows and `losses`
   std::vector<std::vector<Distance>> distances(count);
   size_t counted = 0;  // samples end in any order and count in theirs: what is left out does not depend on threads
@@ -119,8 +131,10 @@ Status judge(const Graph& graph, const Samples& samples, size_t first, size_t co
     for (; goes_on && counted < count && !distances[counted].empty(); ++counted)
       for (size_t i = 0; i < losses.by_sample.size(); ++i) {
         const Distance& d = distances[counted][i];
+        const double euclid = d.word.empty() ? d.euclid : INFINITY;
         losses.by_sample[i].push_back(d.word.empty() ? 1 - d.cosine : 1);
-        losses.euclid = std::max(losses.euclid, d.word.empty() ? d.euclid : INFINITY);
+        losses.squares[i] += euclid * euclid;
+        losses.euclid = std::max(losses.euclid, euclid);
         goes_on &= sum_of(losses.by_sample[i]) <= enough;
       }
     return goes_on;

@@ -47,6 +47,7 @@ struct Losses {
   std::vector<double> mean;                    // per output, over the samples
   std::vector<double> expected;                // per output: what the mean over many other samples will hardly exceed
   std::vector<std::vector<double>> by_sample;  // per output, in an order that all networks measured to the end share
+  std::vector<double> squares;                 // per output: of what its values are off by, over all samples
   std::vector<bool> calibrated;                // by sample: it calibrated what it judges; fewer entries = it was held back
   double euclid = 0;                           // largest distance of any output on any sample
   double at_least = 0;                         // of a network that was not measured to the end: what worst_mean() cannot be below
@@ -58,6 +59,8 @@ struct Losses {
 // at least, or by a quarter, with the same certainty about the part of its loss that a sample gains. Both were measured to the
 // end.
 bool surely_loses_less(const Losses& a, const Losses& b, size_t i);
+// Whether output `i` loses a third less in `a` than in `b` on eight samples or more, and not on a single one alone.
+bool loses_far_less(const Losses& a, const Losses& b, size_t i);
 
 // What the float network makes of the samples.
 Status find_golden(const ir::Graph& graph, const Samples& samples, GoldenOutputs& golden);

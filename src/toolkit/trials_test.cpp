@@ -29,5 +29,20 @@ TEST(Trials, GainsOfUnequalSamplesCount) {
   EXPECT_FALSE(surely_loses_less(little, before, 0)) << "each gains, but none much";
 }
 
+// Much less on several samples is far less, whatever the others do; not on one alone.
+TEST(Trials, FarLessIsMoreThanOneSample) {
+  Losses before, after, one;
+  before.by_sample = {{0.2, 0.1, 0.05, 0.001, 0.001, 0.001, 0.001, 0.001}};
+  after.by_sample = {{0.1, 0.05, 0.04, 0.002, 0.002, 0.001, 0.002, 0.001}};
+  one.by_sample = {{0.01, 0.1, 0.05, 0.001, 0.001, 0.001, 0.001, 0.001}};
+  EXPECT_TRUE(loses_far_less(after, before, 0));
+  EXPECT_FALSE(surely_loses_less(after, before, 0));
+  EXPECT_FALSE(loses_far_less(one, before, 0));
+  EXPECT_FALSE(loses_far_less(before, after, 0));
+  before.by_sample[0].resize(7);
+  after.by_sample[0].resize(7);
+  EXPECT_FALSE(loses_far_less(after, before, 0)) << "too few to tell";
+}
+
 }  // namespace
 }  // namespace orknn::toolkit
