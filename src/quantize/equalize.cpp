@@ -9,8 +9,8 @@
 #include "base/threads.h"
 #include "ir/known_dims.h"
 #include "ops/facts.h"
-#include "quantize/channel_flow.h"
 #include "quantize/channel_weights.h"
+#include "quantize/kept_channels.h"
 #include "quantize/layer_forms.h"
 #include "quantize/wide.h"
 

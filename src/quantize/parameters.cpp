@@ -22,7 +22,7 @@ constexpr int kBitsOfSmallChannels = 3;
 constexpr double kGap = 8;
 
 // Values stay beside those they stood beside; other layers make new values of all of them.
-bool keeps_channels(Form f) { return f == Form::Move || f == Form::Concat || f == Form::Table || f == Form::Binary; }
+bool keeps_neighbours(Form f) { return f == Form::Move || f == Form::Concat || f == Form::Table || f == Form::Binary; }
 
 bool any_of(const std::vector<char>& marks, const std::vector<TensorId>& tensors) {
   return std::ranges::any_of(tensors, [&](TensorId t) { return t && marks[index_of(t)]; });
@@ -136,7 +136,7 @@ void ParameterChoice::find_logarithms() {
   const std::vector<NodeId>& order = graph_.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& n = graph_.node(*it);
-    if (ops::facts_of(n).needs_small_values || (any_of(logarithm_, n.outputs) && keeps_channels(forms_[*it].form)))
+    if (ops::facts_of(n).needs_small_values || (any_of(logarithm_, n.outputs) && keeps_neighbours(forms_[*it].form)))
       mark(logarithm_, n.inputs);
   }
 }
@@ -203,7 +203,7 @@ Status ParameterChoice::keep_small_values(passes::Rewriter& rewriter) {
         form = std::move(*float_form);
         rewriter.remark("'" + graph_.tensor(n.output()).name + "' stays in float: " + form.reason);
       }
-    if (any_of(mixed_, n.inputs) && (form.form == Form::Float || keeps_channels(form.form))) mark(mixed_, n.outputs);
+    if (any_of(mixed_, n.inputs) && (form.form == Form::Float || keeps_neighbours(form.form))) mark(mixed_, n.outputs);
     settle(n, form);
   }
   return {};
@@ -219,7 +219,7 @@ std::optional<LayerForm> ParameterChoice::kept_in_float(const Node& n, Form f) {
   if (f == Form::Softmax && is_masked(n.input(0))) return because(named(n.input(0)) + " holds masked values");
   if (f == Form::Binary && is_masked(n.output()) && only_softmax_reads(n.output())) return because("it masks values");
   if (!carried_out_[index_of(n.output())]) return std::nullopt;
-  if (keeps_channels(f))
+  if (keeps_neighbours(f))
     for (TensorId x : n.inputs)
       if (x && mixed_[index_of(x)]) return because(named(x) + " holds small values beside larger ones");
   std::string reason = what_mixes(n, f);
@@ -337,7 +337,7 @@ std::vector<char> tensors_carried_out(const Graph& graph, const LayerForms& form
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& n = graph.node(*it);
     const Form f = forms[*it].form;
-    if (f != Form::Float && !keeps_channels(f)) continue;
+    if (f != Form::Float && !keeps_neighbours(f)) continue;
     if (any_of(carried, n.outputs)) mark(carried, n.inputs);
   }
   return carried;

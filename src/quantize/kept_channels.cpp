@@ -1,4 +1,4 @@
-#include "quantize/channel_flow.h"
+#include "quantize/kept_channels.h"
 
 #include "ir/known_dims.h"
 #include "ops/facts.h"
