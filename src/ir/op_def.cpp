@@ -23,6 +23,12 @@ const std::vector<int64_t>& NodeReader::get_ints(std::string_view name) const {
   return std::get<std::vector<int64_t>>(lookup(name));
 }
 
+double OpDef::float_of(const Attributes& values, std::string_view name) const {
+  const auto row = std::ranges::find(attributes, name, &AttributeDef::name);
+  ORKNN_ASSERT(row != attributes.end() && row->fallback, "the schema names the attribute and has a fallback for it");
+  return values.float_or(name, std::get<double>(*row->fallback));
+}
+
 std::optional<std::vector<int64_t>> InferContext::ints(size_t i) const {
   if (!has_input(i)) return std::nullopt;
   if (const TensorData* c = inputs_[i].constant) return to_ints(c->view());

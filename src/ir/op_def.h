@@ -179,6 +179,16 @@ using RunFn = Status (*)(RunContext&);
 using CostFn = OpCost (*)(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims> outputs);
 using CopyFn = int (*)(const InferContext&);
 
+// What happens to the samples that axis 0 of a result counts.
+enum class BatchRule : uint8_t {
+  Mixed,    // they meet, or it is not known that they do not
+  OfFirst,  // each comes from that of input 0, whose axis 0 counts them too; other inputs are parameters
+  OfAll,    // each comes from those of all inputs that are no constants
+  Apart,    // they do not meet, whatever else holds
+};
+// Of a node whose first computed input has `rank` axes; `constants` are the slots of its constant inputs.
+using BatchFn = BatchRule (*)(const NodeReader&, size_t rank, uint32_t constants);
+
 // Where the elements of a result come from.
 enum class Pattern : uint8_t {
   Other,
@@ -214,6 +224,9 @@ enum class Weights : uint8_t {
 
 // What an op computes of two values at the same place.
 enum class Arithmetic : uint8_t { None, Add, Sub, Mul, Div, Max, Min };
+
+// What a reduction makes of the elements that it takes together.
+enum class Total : uint8_t { None, Sum, Mean, Max, Min, SumOfMagnitudes, SumOfSquares, RootOfSquares };
 
 // How an op changes the number format of input 0.
 enum class Conversion : uint8_t {
@@ -343,16 +356,25 @@ struct OpDef {
   AxisNames axes = AxisNames::None;
   Weights weights = Weights::None;
   Arithmetic arithmetic = Arithmetic::None;
+  Total total = Total::None;
   Conversion conversion = Conversion::None;
   Bounds bounds = Bounds::None;
   Parts parts = Parts::None;
   ScalarFunction scalar = {};
   // Axis 0 of input 0 counts samples, which never meet; other inputs are parameters.
   bool samples_apart = false;
+  // The same where it depends on the node; nullptr = it does not.
+  BatchFn batch = nullptr;
+  // Axis 1 of input 0 counts channels, which never meet; other inputs have one value for each.
+  bool channels_apart = false;
   // Results are at least 0. Follows from QuantRule::Fixed01 without being said.
   bool never_negative = false;
   // Results stay within the range of the inputs and 0, apart from bounds given beyond it.
   bool keeps_range = false;
+  // 1 / (1 + exp(-x)): the score of a class.
+  bool is_score = false;
+  // Float attribute that values below zero are multiplied by, others pass; empty = it is no such function.
+  std::string_view slope_attribute = {};
   // The smallest inputs decide the result: rounded to a step that suits the largest ones they would mean nothing.
   bool needs_small_values = false;
   // Results are the largest elements under a window: what is below all others never counts.
@@ -375,11 +397,15 @@ struct OpDef {
   Work work = Work::AllElements;
   // Name of the op that this integer op computes; empty = not an integer form.
   std::string_view integer_form_of = {};
+  // Input of an integer op that holds a table of its function; -1 = none. Nodes may do without.
+  int table_input = -1;
   // The integer form serves several ops: where attribute `fused` names any, the first is the one it computes.
   bool fused_names_op = false;
 
   bool is_elementwise() const { return pattern == Pattern::Pointwise || pattern == Pattern::Broadcast; }
   bool is_exact_input(size_t slot) const { return slot < 32 && (exact_inputs >> slot & 1) != 0; }
+  // Float attribute `name` of a node or of a fused step, or its fallback, which it must have.
+  double float_of(const Attributes& values, std::string_view name) const;
 };
 
 }  // namespace orknn::ir

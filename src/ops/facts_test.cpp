@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "ops/eval.h"
 
@@ -100,6 +102,42 @@ TEST(Facts, RangesHold) {
       }
     }
   }
+}
+
+TEST(Facts, ScoresAndSlopesAreThoseOfTheFunction) {
+  for (const OpDef* def : functions()) {
+    const std::vector<float> y = run(def->name, kSamples);
+    const float slope = def->slope_attribute.empty() ? 0 : attribute(*def, def->slope_attribute);
+    bool is_score = true, bends = true;
+    for (size_t i = 0; i < y.size(); ++i) {
+      const float x = kSamples[i];
+      is_score &= std::abs(y[i] - 1 / (1 + std::exp(-x))) < 1e-6f;
+      bends &= y[i] == (x < 0 ? slope * x : x);
+    }
+    EXPECT_EQ(is_score, def->is_score) << def->name;
+    if (!def->slope_attribute.empty()) {
+      EXPECT_TRUE(bends) << def->name;
+    }
+  }
+}
+
+TEST(Facts, TotalsAreThoseOfTheReduction) {
+  const std::map<Total, float> expected{{Total::Sum, 2},          {Total::Mean, 0.5f},          {Total::Max, 4},
+                                        {Total::Min, -4},         {Total::SumOfMagnitudes, 10}, {Total::SumOfSquares, 36},
+                                        {Total::RootOfSquares, 6}};
+  std::set<Total> seen;
+  for (std::string_view op : ops_where([](const OpDef& d) { return d.total != Total::None; })) {
+    Node node;
+    node.op = op;
+    node.inputs = {TensorId{0}};
+    node.outputs = {TensorId{1}};
+    const TensorData data = TensorData::from<float>({1, 1, 2, 2}, std::vector<float>{4, -4, 0, 2});
+    const auto results = eval_node(node, builtin_ops(), {&data, 1});
+    ASSERT_TRUE(results) << op << ": " << results.status().message();
+    EXPECT_EQ(results->front().as<float>()[0], expected.at(facts_of(op).total)) << op;
+    seen.insert(facts_of(op).total);
+  }
+  EXPECT_EQ(seen.size(), expected.size());
 }
 
 TEST(Facts, OpsThatComputeSayWhat) {

@@ -249,7 +249,7 @@ bool ChannelFlow::hand_on(const Node& n) {
     return hand_on_by_window(n);
   if (def->pattern == Pattern::Reduce) return hand_on_by_reduction(n);
   if (def->pattern == Pattern::View) return hand_on_by_view(n);
-  if (n.op == "BatchNormalization" || n.op == "InstanceNormalization") return hand_on_by_norm(n);
+  if (def->channels_apart) return hand_on_by_norm(n);
   if (n.op == "Resize") return hand_on_by_resize(n);
   if (n.op == "Transpose") return hand_on_by_transpose(n);
   if (n.op == "Pad") return hand_on_by_pad(n);

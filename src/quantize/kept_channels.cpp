@@ -24,7 +24,7 @@ bool keeps_channels(const Graph& graph, const Node& n) {
     const std::vector<int64_t> perm = n.attributes.ints_or("perm");
     return perm.size() >= 2 && perm[0] == 0 && perm[1] == 1;
   }
-  if (n.op == "ReduceMean" || n.op == "ReduceSum" || n.op == "ReduceMax") {
+  if (facts.total == Total::Mean || facts.total == Total::Sum || facts.total == Total::Max) {
     const TensorData* axes = graph.constant(n.input(1));
     if (!axes) return false;
     for (int64_t a : to_ints(axes->view()))

@@ -119,7 +119,7 @@ void ParameterChoice::find_what_leaves() {
     const Node& n = graph_.node(*it);
     const Form f = forms_[*it].form;
     const bool copied = f == Form::Move || f == Form::Concat;
-    if (!n.tail.empty() || !(copied || f == Form::Softmax || n.op == "Sigmoid")) continue;
+    if (!n.tail.empty() || !(copied || f == Form::Softmax || ops::facts_of(n).is_score)) continue;
     for (TensorId out : n.outputs) {
       if (!out || !leaves(out)) continue;
       const Leaves how = copied ? leaves_[index_of(out)] : f == Form::Softmax ? Leaves::ThroughSoftmax : Leaves::ThroughSigmoid;

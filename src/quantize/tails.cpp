@@ -31,8 +31,9 @@ TailParts tail_parts(const Graph& g, const Node& n, Form form) {
   }
   if (form == Form::Conv && !parts.addend && at < n.tail.size()) {
     const TailStep& step = n.tail[at];
-    if (step.op == "LeakyRelu") parts.slopes = {step.attributes.float_or("alpha", 0.01)};
-    if (ops::facts_of(step.op).quant == QuantRule::Slopes && step.operand >= 0 && !step.operand_first)
+    const OpDef& facts = ops::facts_of(step.op);
+    if (!facts.slope_attribute.empty()) parts.slopes = {facts.float_of(step.attributes, facts.slope_attribute)};
+    if (facts.quant == QuantRule::Slopes && step.operand >= 0 && !step.operand_first)
       if (const auto s = slopes_of(g, n.output(), n.inputs[static_cast<size_t>(step.operand)]);
           s && (s->values.size() == 1 || s->axis == 1))
         parts.slopes = s->values;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "format/viewer_part.h"
+#include "ops/facts.h"
 
 namespace orknn::runtime {
 namespace {
@@ -45,12 +46,9 @@ std::string shapes_text(const ir::Graph& graph, const std::vector<ir::TensorId>&
 
 // What a layer reads, without the table of its activation, which is part of the layer.
 std::vector<ir::TensorId> shown_inputs(const ir::Node& n) {
-  static const std::map<std::string_view, size_t> kTables{{"int:Conv", 4}, {"int:ConvTranspose", 4}, {"int:MatMul", 4},
-                                                          {"int:Add", 2},  {"int:Mul", 2},           {"int:Max", 2},
-                                                          {"int:Min", 2},  {"int:Table", 1},         {"int:Softmax", 1}};
   std::vector<ir::TensorId> inputs = n.inputs;
-  if (const auto it = kTables.find(n.op); it != kTables.end() && inputs.size() > it->second)
-    inputs.erase(inputs.begin() + static_cast<ptrdiff_t>(it->second));
+  if (const int table = ops::facts_of(n).table_input; table >= 0 && static_cast<size_t>(table) < inputs.size())
+    inputs.erase(inputs.begin() + table);
   return inputs;
 }
 

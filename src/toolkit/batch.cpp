@@ -45,27 +45,27 @@ class LayerCheck {
     for (size_t i = n_.own_input_count(); i < n_.inputs.size(); ++i)
       if (!fits_every_sample(n_.input(i))) return false;
     if (def_.pattern == Pattern::Broadcast) return all_fit();
-    if (n_.op == "Gather" && g_.is_constant(n_.input(0)))
-      return axis_of(n_, 0, 1) == 0;  // rows of a table, which the samples number
+    const BatchRule rule = def_.batch ? def_.batch(NodeReader(n_, def_), x_.size(), constant_inputs()) : BatchRule::Mixed;
+    if (rule == BatchRule::Apart) return true;
     if (g_.is_constant(n_.input(0)) || !addend_fits()) return false;
     const auto rank = static_cast<int64_t>(x_.size());
     if (def_.pattern == Pattern::Product) return multiplies_samples();
-    if (def_.samples_apart || def_.pattern == Pattern::Pointwise) return only_first_is_computed();
+    if (def_.samples_apart || def_.pattern == Pattern::Pointwise || rule == BatchRule::OfFirst) return only_first_is_computed();
+    if (rule == BatchRule::OfAll) return all_fit();
     if (def_.pattern == Pattern::Rescale) return axis_of(n_, 1, rank) > 0 && only_first_is_computed();
-    if (def_.axes != AxisNames::None) return works_along_others(rank);
-    if (n_.op == "int:ReduceMean") return n_.attributes.int_or("first_axis", 0) > 0 && only_first_is_computed();
-    if (n_.op == "Flatten") return axis_of(n_, 1, rank) == 1;
-    if (n_.op == "Gather") return axis_of(n_, 0, rank) > 0 && g_.is_constant(n_.input(1));
-    if (n_.op == "Attention") return x_.size() >= 3 && !g_.is_constant(n_.input(1)) && !g_.is_constant(n_.input(2)) && all_fit();
-    if (n_.op == "Transpose") return !n_.attributes.ints_or("perm").empty() && n_.attributes.ints_or("perm")[0] == 0;
-    if (n_.op == "Reshape") return only_first_is_computed() && constant_ints(g_, n_.input(1));
-    return false;
+    return def_.axes != AxisNames::None && works_along_others(rank);
   }
 
  private:
   static TensorId first_computed(const Graph& g, const Node& n) {
     const auto it = std::find_if(n.inputs.begin(), n.inputs.end(), [&](TensorId t) { return t && !g.is_constant(t); });
     return it == n.inputs.end() ? TensorId{} : *it;
+  }
+  uint32_t constant_inputs() const {
+    uint32_t slots = 0;
+    for (int i = 0; i < std::min(static_cast<int>(n_.own_input_count()), 32); ++i)
+      if (g_.is_constant(n_.input(static_cast<size_t>(i)))) slots |= input_slots({i});
+    return slots;
   }
   // The axes that a node names are others than that of the samples.
   bool works_along_others(int64_t rank) const {

@@ -87,6 +87,29 @@ TEST(Batch, WhatOpsSayAboutThemselvesIsEnough) {
   expect_same_results(g, 3);
 }
 
+TEST(Batch, OperatorsSayWhetherTheirAttributesKeepSamplesApart) {
+  const struct {
+    bool are_apart;
+    const char* text;
+  } kNetworks[] = {
+      {true, R"(graph "g" (%x: float32[1,4,3]) -> (%y) { %y = Attention(%x, %x, %x) {q_num_heads = 1, kv_num_heads = 1} })"},
+      {false, R"(graph "g" (%x: float32[1,4,3]) -> (%y) { %k: float32[1,4,3] = const splat 0.5
+                 %y = Attention(%x, %k, %k) {q_num_heads = 1, kv_num_heads = 1} })"},
+      {true, R"(graph "g" (%x: float32[1,4,3]) -> (%y) { %i: int64[2] = const {2, 0}  %y = Gather(%x, %i) {axis = 2} })"},
+      {false, R"(graph "g" (%x: float32[2,3]) -> (%y) { %i: int64[2] = const {1, 0}  %y = Gather(%x, %i) })"},
+      {true, R"(graph "g" (%x: float32[2,3]) -> (%y) { %t: float32[4,5] = const splat 0.5
+                %i = Cast(%x) {to = 7}  %y = Gather(%t, %i) })"},
+      {false, R"(graph "g" (%x: float32[2,2]) -> (%y) { %t: float32[2,5] = const splat 0.5
+                 %i = Cast(%x) {to = 7}  %r = Gather(%t, %i) {axis = 1}  %a: int64[1] = const {1}
+                 %y = ReduceMax(%r, %a) {keepdims = 0} })"},
+      {true, R"(graph "g" (%x: float32[2,3,4]) -> (%y) { %y = Transpose(%x) {perm = [0,2,1]} })"},
+      {false, R"(graph "g" (%x: float32[2,2]) -> (%y) { %y = Transpose(%x) {perm = [1,0]} })"},
+      {true, R"(graph "g" (%x: float32[2,3,4]) -> (%y) { %y = Flatten(%x) })"},
+      {false, R"(graph "g" (%x: float32[2,1,4]) -> (%y) { %y = Flatten(%x) {axis = 2} })"},
+  };
+  for (const auto& n : kNetworks) EXPECT_EQ(works_on_samples_alone(network(n.text)), n.are_apart) << n.text;
+}
+
 TEST(Batch, OtherNetworksAreRepeated) {
   for (
       const char* text : {

@@ -301,6 +301,11 @@ OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<cons
   const int64_t scores = q->batch.value() * q->heads.value() * q->steps.value() * (k->steps.value() + past);
   return {.macs = scores * (k->size.value() + v->size.value()), .element_ops = 4 * scores};
 }
+
+// Keys and values of each sample; where they are constants, they need not be those of samples.
+BatchRule batch_rule(const NodeReader&, size_t rank, uint32_t constants) {
+  return rank >= 3 && !(constants & input_slots({1, 2})) ? BatchRule::OfAll : BatchRule::Mixed;
+}
 }  // namespace
 
 std::span<const OpDef> attention() {
@@ -316,6 +321,7 @@ std::span<const OpDef> attention() {
       .run = run,
       .cost = cost,
       .engine = Engine::MatMul,
+      .batch = batch_rule,
       .npu = {.form = NpuForm::Attention, .listed_as = "exSDPAttention"}};
   return {&def, 1};
 }

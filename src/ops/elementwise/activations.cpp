@@ -74,6 +74,7 @@ std::span<const OpDef> activations() {
                       .engine = Engine::Elementwise,
                       .scalar = {.a = "alpha"},
                       .keeps_range = true,
+                      .slope_attribute = "alpha",
                       .scales_through = true,
                       .npu = {.form = NpuForm::Function, .stage = OutputStage::Plain}},
                      []<class T>(T x, T alpha, T) { return x < 0 ? alpha * x : x; }),

@@ -51,6 +51,13 @@ OpDef exponential() {
                          .cpu = {CpuList::AllChips}},
                         [](auto x, auto, auto) { return std::exp(x); });
 }
+OpDef sigmoid() {
+  OpDef def = activation(
+      "Sigmoid", "1 / (1 + exp(-x))", [](auto x) { return 1 / (1 + std::exp(-x)); }, QuantRule::Fixed01, table_function(),
+      kOnCpu);
+  def.is_score = true;
+  return def;
+}
 OpDef hard_swish() {
   OpDef def = activation(
       "HardSwish", "x * clamp(x / 6 + 0.5, 0, 1)",
@@ -93,9 +100,7 @@ std::span<const OpDef> float_functions() {
       plain("Reciprocal", "1 / x", [](auto x) { return 1 / x; }),
       plain(
           "Round", "nearest whole number, halves to even", [](auto x) { return std::rint(x); }, QuantRule::Table, kOnCpu),
-      activation(
-          "Sigmoid", "1 / (1 + exp(-x))", [](auto x) { return 1 / (1 + std::exp(-x)); }, QuantRule::Fixed01, table_function(),
-          kOnCpu),
+      sigmoid(),
       plain(
           "Sin", "sine", [](auto x) { return std::sin(x); }, QuantRule::Fixed11, kOnCpu),
       plain("Sinh", "hyperbolic sine", [](auto x) { return std::sinh(x); }),

@@ -106,6 +106,7 @@ std::span<const OpDef> batch_normalization() {
                          .run = run,
                          .engine = Engine::Norm,
                          .samples_apart = true,
+                         .channels_apart = true,
                          .npu = {.form = NpuForm::Function, .takes_tail = true},
                          .cpu = {CpuList::LargeChips}};
   return {&def, 1};

@@ -79,6 +79,7 @@ std::span<const OpDef> group_normalization() {
        .run = run_instance,
        .engine = Engine::Norm,
        .samples_apart = true,
+       .channels_apart = true,
        .cpu = {CpuList::LargeChips}},
       {.name = "GroupNormalization",
        .summary = "normalization of groups of channels of each image",

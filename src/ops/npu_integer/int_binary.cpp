@@ -75,7 +75,8 @@ OpDef def(std::string_view name, std::string_view summary, RunFn run, std::strin
       .quant = QuantRule::Integer,
       .engine = Engine::Elementwise,
       .pattern = Pattern::Broadcast,
-      .integer_form_of = integer_form_of};
+      .integer_form_of = integer_form_of,
+      .table_input = 2};
 }
 }  // namespace
 

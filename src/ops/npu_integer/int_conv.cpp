@@ -206,7 +206,8 @@ std::span<const OpDef> int_conv() {
        .pattern = Pattern::Window,
        .samples_apart = true,
        .addend_input = 3,
-       .integer_form_of = "Conv"},
+       .integer_form_of = "Conv",
+       .table_input = 4},
       {.name = "int:ConvTranspose",
        .summary = "transposed convolution of integers with the chip's output converter",
        .inputs = {2, 5},
@@ -220,7 +221,8 @@ std::span<const OpDef> int_conv() {
        .pattern = Pattern::Window,
        .samples_apart = true,
        .addend_input = 3,
-       .integer_form_of = "ConvTranspose"},
+       .integer_form_of = "ConvTranspose",
+       .table_input = 4},
   };
   return defs;
 }

@@ -108,7 +108,8 @@ std::span<const OpDef> int_matmul() {
        .engine = Engine::MatMul,
        .pattern = Pattern::Product,
        .addend_input = 3,
-       .integer_form_of = "MatMul"},
+       .integer_form_of = "MatMul",
+       .table_input = 4},
   };
   return defs;
 }

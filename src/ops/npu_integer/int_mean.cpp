@@ -169,6 +169,10 @@ std::vector<AttributeDef> window_attributes() {
   }
   return list;
 }
+
+BatchRule batch_rule_reduce(const NodeReader& n, size_t, uint32_t) {
+  return n.get_int("first_axis") > 0 ? BatchRule::OfFirst : BatchRule::Mixed;
+}
 }  // namespace
 
 std::span<const OpDef> int_mean() {
@@ -185,7 +189,8 @@ std::span<const OpDef> int_mean() {
        .engine = Engine::Pool,
        .pattern = Pattern::Window,
        .samples_apart = true,
-       .integer_form_of = "AveragePool"},
+       .integer_form_of = "AveragePool",
+       .table_input = 1},
       {.name = "int:ReduceMean",
        .summary = "mean of integers over neighbouring axes",
        .inputs = {1, 2},
@@ -196,7 +201,9 @@ std::span<const OpDef> int_mean() {
        .widen_half = false,
        .quant = QuantRule::Integer,
        .engine = Engine::Pool,
+       .batch = batch_rule_reduce,
        .integer_form_of = "ReduceMean",
+       .table_input = 1,
        .fused_names_op = true},
   };
   return defs;

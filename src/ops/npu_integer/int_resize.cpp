@@ -85,7 +85,8 @@ std::span<const OpDef> int_resize() {
        .quant = QuantRule::Integer,
        .engine = Engine::Pool,
        .samples_apart = true,
-       .integer_form_of = "Resize"},
+       .integer_form_of = "Resize",
+       .table_input = 3},
   };
   return defs;
 }

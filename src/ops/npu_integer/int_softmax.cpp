@@ -88,7 +88,8 @@ std::span<const OpDef> int_softmax() {
        .quant = QuantRule::Integer,
        .engine = Engine::Norm,
        .axes = AxisNames::Attribute,
-       .integer_form_of = "Softmax"},
+       .integer_form_of = "Softmax",
+       .table_input = 1},
   };
   return defs;
 }

@@ -52,6 +52,7 @@ std::span<const OpDef> int_table() {
        .engine = Engine::Lut,
        .pattern = Pattern::Pointwise,
        .integer_form_of = "Clip",
+       .table_input = 1,
        .fused_names_op = true},
   };
   return defs;

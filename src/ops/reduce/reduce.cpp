@@ -290,7 +290,7 @@ int copied(const InferContext& c) {
   return std::all_of(axes.begin(), axes.end(), is_single) ? 0 : kNoCopy;
 }
 
-OpDef define(std::string_view name, std::string_view summary, RunFn run, InferFn infer_fn = infer<is_arithmetic>,
+OpDef define(std::string_view name, std::string_view summary, RunFn run, Total total, InferFn infer_fn = infer<is_arithmetic>,
              QuantRule quant = QuantRule::Float, CpuFacts cpu = {}, CopyFn copied_input = nullptr) {
   return {.name = name,
           .summary = summary,
@@ -302,19 +302,20 @@ OpDef define(std::string_view name, std::string_view summary, RunFn run, InferFn
           .cost = cost,
           .pattern = Pattern::Reduce,
           .axes = AxisNames::Input1,
+          .total = total,
           .copied_input = copied_input,
           .cpu = cpu};
 }
 
 OpDef mean() {
-  OpDef def = define("ReduceMean", "mean", run_total<Mean>, infer<is_arithmetic>, QuantRule::Mean,
+  OpDef def = define("ReduceMean", "mean", run_total<Mean>, Total::Mean, infer<is_arithmetic>, QuantRule::Mean,
                      {CpuList::LargeChips, CpuLimit::FourDimensions}, copied);
   def.keeps_range = true;
   def.npu = {.form = NpuForm::ChannelSum, .listed_as = "Conv"};
   return def;
 }
 OpDef sum() {
-  OpDef def = define("ReduceSum", "sum", run_total<Sum>, infer_shape_total<false>, QuantRule::Float,
+  OpDef def = define("ReduceSum", "sum", run_total<Sum>, Total::Sum, infer_shape_total<false>, QuantRule::Float,
                      {CpuList::LargeChips, CpuLimit::FourDimensions}, copied);
   def.npu = {.form = NpuForm::ChannelSum, .listed_as = "Conv"};
   return def;
@@ -323,19 +324,19 @@ OpDef sum() {
 
 std::span<const OpDef> reduce() {
   static const OpDef defs[] = {
-      define("ReduceL1", "sum of magnitudes", run_total<L1>),
-      define("ReduceL2", "square root of the sum of squares", run_total<L2>, infer<is_arithmetic>, QuantRule::Float,
-             {CpuList::AllChips}),
-      define("ReduceLogSum", "logarithm of the sum", run_total<LogSum>),
-      define("ReduceLogSumExp", "logarithm of the sum of exponentials", run_total<LogSumExp>),
-      define("ReduceMax", "greatest element", run_extreme<NanMax>, infer<allows_bool>, QuantRule::SameScale,
+      define("ReduceL1", "sum of magnitudes", run_total<L1>, Total::SumOfMagnitudes),
+      define("ReduceL2", "square root of the sum of squares", run_total<L2>, Total::RootOfSquares, infer<is_arithmetic>,
+             QuantRule::Float, {CpuList::AllChips}),
+      define("ReduceLogSum", "logarithm of the sum", run_total<LogSum>, Total::None),
+      define("ReduceLogSumExp", "logarithm of the sum of exponentials", run_total<LogSumExp>, Total::None),
+      define("ReduceMax", "greatest element", run_extreme<NanMax>, Total::Max, infer<allows_bool>, QuantRule::SameScale,
              {CpuList::AllChips, CpuLimit::FourDimensions}, copied),
       mean(),
-      define("ReduceMin", "least element", run_extreme<NanMin>, infer<allows_bool>, QuantRule::SameScale,
+      define("ReduceMin", "least element", run_extreme<NanMin>, Total::Min, infer<allows_bool>, QuantRule::SameScale,
              {CpuList::LargeChips, CpuLimit::FourDimensions}, copied),
-      define("ReduceProd", "product", run_total<Product>, infer_shape_total<true>),
+      define("ReduceProd", "product", run_total<Product>, Total::None, infer_shape_total<true>),
       sum(),
-      define("ReduceSumSquare", "sum of squares", run_total<SumSquare>),
+      define("ReduceSumSquare", "sum of squares", run_total<SumSquare>, Total::SumOfSquares),
   };
   return defs;
 }

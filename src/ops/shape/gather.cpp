@@ -71,6 +71,12 @@ Status run(RunContext& c) {
   });
   return {};
 }
+
+// The rows of a table that the samples number, or rows of each sample.
+BatchRule batch_rule(const NodeReader& n, size_t, uint32_t constants) {
+  if (constants & input_slots({0})) return n.get_int("axis") == 0 ? BatchRule::Apart : BatchRule::Mixed;
+  return n.get_int("axis") > 0 ? BatchRule::OfFirst : BatchRule::Mixed;
+}
 }  // namespace
 
 std::span<const OpDef> gather() {
@@ -84,6 +90,7 @@ std::span<const OpDef> gather() {
                          .quant = QuantRule::SameScale,
                          .engine = Engine::Move,
                          .pattern = Pattern::Move,
+                         .batch = batch_rule,
                          .npu = {.form = NpuForm::Gather},
                          .cpu = {CpuList::AllChips},
                          .work = Work::Results};

@@ -158,6 +158,11 @@ Status run_flatten(RunContext& c) {
   if (!dims) return shape_mismatch("the flattened shape is too large");
   return copy_reshaped(c, *dims);
 }
+
+BatchRule batch_rule_reshape(const NodeReader&, size_t, uint32_t) { return BatchRule::OfFirst; }
+BatchRule batch_rule_flatten(const NodeReader& n, size_t, uint32_t) {
+  return n.get_int("axis") == 1 ? BatchRule::OfFirst : BatchRule::Mixed;
+}
 }  // namespace
 
 std::span<const OpDef> reshape() {
@@ -172,6 +177,7 @@ std::span<const OpDef> reshape() {
        .quant = QuantRule::SameScale,
        .engine = Engine::Move,
        .pattern = Pattern::View,
+       .batch = batch_rule_reshape,
        .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::Function},
        .cpu = {CpuList::AllChips}},
@@ -184,6 +190,7 @@ std::span<const OpDef> reshape() {
        .quant = QuantRule::SameScale,
        .engine = Engine::Move,
        .pattern = Pattern::View,
+       .batch = batch_rule_flatten,
        .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::Function, .listed_as = "Reshape"},
        .cpu = {CpuList::AllChips}},

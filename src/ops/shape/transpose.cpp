@@ -50,6 +50,11 @@ int copied(const InferContext& c) {
   }
   return 0;
 }
+
+BatchRule batch_rule(const NodeReader& n, size_t, uint32_t) {
+  const auto* perm = n.find<std::vector<int64_t>>("perm");
+  return perm && !perm->empty() && (*perm)[0] == 0 ? BatchRule::OfFirst : BatchRule::Mixed;
+}
 }  // namespace
 
 std::span<const OpDef> transpose() {
@@ -62,6 +67,7 @@ std::span<const OpDef> transpose() {
                          .quant = QuantRule::SameScale,
                          .engine = Engine::Move,
                          .pattern = Pattern::Move,
+                         .batch = batch_rule,
                          .copied_input = copied,
                          .npu = {.form = NpuForm::Transpose},
                          .cpu = {CpuList::LargeChips}};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/facts.h"
 #include "optimize/linear.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
@@ -34,16 +35,17 @@ std::optional<Affine> affine_of(const Graph& g, const Node& n, int64_t axis, int
   if (!values || !std::ranges::all_of(*values, [](double v) { return std::isfinite(v); })) return std::nullopt;
   a.scale.assign(values->size(), 1.0);
   a.shift.assign(values->size(), 0.0);
-  if (n.op == "Mul") {
-    a.scale = *values;
-  } else if (n.op == "Div") {
-    if (constant_first || std::ranges::count(*values, 0.0)) return std::nullopt;
-    for (size_t i = 0; i < values->size(); ++i) a.scale[i] = 1 / (*values)[i];
-  } else {
-    a.shift = *values;
-    if (n.op == "Sub" && constant_first) a.scale.assign(values->size(), -1.0);
-    if (n.op == "Sub" && !constant_first)
-      for (double& s : a.shift) s = -s;
+  switch (ops::facts_of(n).arithmetic) {
+    case Arithmetic::Mul: a.scale = *values; break;
+    case Arithmetic::Div:
+      if (constant_first || std::ranges::count(*values, 0.0)) return std::nullopt;
+      for (size_t i = 0; i < values->size(); ++i) a.scale[i] = 1 / (*values)[i];
+      break;
+    case Arithmetic::Sub:
+      a.shift = *values;
+      for (double& v : constant_first ? a.scale : a.shift) v = -v;
+      break;
+    default: a.shift = *values;
   }
   return a;
 }
@@ -67,11 +69,9 @@ bool is_finite(const Affine& a) {
   return std::ranges::all_of(a.scale, finite) && std::ranges::all_of(a.shift, finite);
 }
 
-constexpr std::string_view kOps[] = {"Mul", "Div", "Add", "Sub", "Neg"};
-
 // The operand of an affine node that is computed; nothing when `n` is no such node.
 TensorId operand_of(const Graph& g, const Node& n) {
-  if (std::ranges::find(kOps, n.op) == std::end(kOps) || !n.tail.empty() || !is_float_tensor(g, n.output(0))) return {};
+  if ((!ops::is_basic_arithmetic(n.op) && n.op != "Neg") || !n.tail.empty() || !is_float_tensor(g, n.output(0))) return {};
   if (n.op != "Neg" && g.is_constant(n.input(0)) == g.is_constant(n.input(1))) return {};
   return n.input(g.is_constant(n.input(0)) ? 1 : 0);
 }
@@ -137,6 +137,6 @@ Pass fold_scale() {
           .summary = "constant per-channel Mul, Div, Add, Sub, Neg into the weights before or after",
           .min_level = 1,
           .rule = fold_scale_rule,
-          .roots = {std::begin(kOps), std::end(kOps)}};
+          .roots = {"Mul", "Div", "Add", "Sub", "Neg"}};
 }
 }  // namespace orknn::optimize

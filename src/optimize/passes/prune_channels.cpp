@@ -134,7 +134,7 @@ class Pruning {
       divide_what_is_left(n);
     else if (def.is_elementwise())
       slice_operands(n);
-    else if (old.op == "BatchNormalization" || old.op == "InstanceNormalization")
+    else if (def.channels_apart)
       slice_parameters(n);
     else if (old.op == "Resize")
       resize_to_what_is_left(n);

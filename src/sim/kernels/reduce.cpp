@@ -1,7 +1,6 @@
 // Reductions over neighbouring axes (sums, means, norms, extremes) and global pooling.
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "sim/kernels/support/product.h"
 
@@ -13,20 +12,18 @@ constexpr int64_t kGrain = 1 << 15;  // elements per piece of work
 
 enum class Finish { None, Mean, Root };
 struct Row {
-  std::string_view op;
-  Reduction reduction;
-  Finish finish;
+  ir::Total total = ir::Total::None;
+  Reduction reduction = Reduction::Sum;
+  Finish finish = Finish::None;
 };
 constexpr Row kRows[] = {
-    {"ReduceSum", Reduction::Sum, Finish::None},
-    {"ReduceMean", Reduction::Sum, Finish::Mean},
-    {"ReduceMax", Reduction::Max, Finish::None},
-    {"ReduceMin", Reduction::Min, Finish::None},
-    {"ReduceL1", Reduction::SumOfMagnitudes, Finish::None},
-    {"ReduceL2", Reduction::SumOfSquares, Finish::Root},
-    {"ReduceSumSquare", Reduction::SumOfSquares, Finish::None},
-    {"GlobalAveragePool", Reduction::Sum, Finish::Mean},
-    {"GlobalMaxPool", Reduction::Max, Finish::None},
+    {ir::Total::Sum, Reduction::Sum, Finish::None},
+    {ir::Total::Mean, Reduction::Sum, Finish::Mean},
+    {ir::Total::Max, Reduction::Max, Finish::None},
+    {ir::Total::Min, Reduction::Min, Finish::None},
+    {ir::Total::SumOfMagnitudes, Reduction::SumOfMagnitudes, Finish::None},
+    {ir::Total::SumOfSquares, Reduction::SumOfSquares, Finish::None},
+    {ir::Total::RootOfSquares, Reduction::SumOfSquares, Finish::Root},
 };
 
 // The tensor as [outer][count][inner], reduced over count.
@@ -36,12 +33,12 @@ struct State : KernelState {
 };
 
 std::unique_ptr<State> plan(const KernelQuery& q) {
-  const Row* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.op == q.node.op; });
+  const Row* row = std::ranges::find(kRows, q.def.total, &Row::total);
   if (row == std::end(kRows) || !q.node.tail.empty() || !storage_of(q.inputs[0].dtype) || q.inputs[0].dtype != q.outputs[0].dtype)
     return nullptr;
   const ir::Dims& x = q.inputs[0].dims;
   std::vector<char> reduced(x.size(), 0);
-  if (row->op.starts_with("Global")) {
+  if (q.def.pattern == ir::Pattern::GlobalWindow) {
     if (x.size() < 3) return nullptr;
     std::fill(reduced.begin() + 2, reduced.end(), 1);
   } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/half.h"
 #include "sim/kernels/support/cpu.h"
@@ -14,39 +15,21 @@ enum class Storage : uint8_t { Float, Half };
 
 // --- element-wise functions
 
+// Operators whose function of x, with the parameters a and b that OpDef::scalar names, exists on vectors: each has an enumerator.
+// clang-format off
+#define ORKNN_VECTOR_FUNCTIONS(X)                                                                                              \
+  X(Identity) X(Relu) X(LeakyRelu) X(Sigmoid) X(Swish) X(HardSwish) X(HardSigmoid) X(Tanh) X(Gelu) X(Mish) X(Elu) X(Selu)       \
+  X(Celu) X(Softplus) X(Softsign) X(ThresholdedRelu) X(Exp) X(Log) X(Sqrt) X(Reciprocal) X(Neg) X(Abs) X(Erf) X(Floor) X(Ceil)  \
+  X(Round) X(Sin) X(Cos) X(Sign)
+// clang-format on
+
 enum class Fn : uint8_t {
-  // of x and up to two parameters a, b
-  Identity,
-  Relu,
+#define ORKNN_ENUMERATOR(name) name,
+  ORKNN_VECTOR_FUNCTIONS(ORKNN_ENUMERATOR)
+#undef ORKNN_ENUMERATOR
+  // of x and up to two parameters a, b, without an operator of that name
   Clip /* a..b */,
-  LeakyRelu /* a */,
-  Sigmoid,
-  Swish /* x * sigmoid(a x) */,
-  HardSwish,
-  HardSigmoid /* clamp(a x + b, 0, 1) */,
-  Tanh,
-  Gelu,
   GeluTanh,
-  Mish,
-  Elu /* a */,
-  Selu /* a, b */,
-  Celu /* a */,
-  Softplus,
-  Softsign,
-  ThresholdedRelu /* a */,
-  Exp,
-  Log,
-  Sqrt,
-  Reciprocal,
-  Negate,
-  Abs,
-  Erf,
-  Floor,
-  Ceil,
-  Round,
-  Sin,
-  Cos,
-  Sign,
   Square,
   Cube,
   InverseSqrt,
@@ -62,6 +45,12 @@ enum class Fn : uint8_t {
   Max,
   Min,
   PRelu /* x < 0 ? x y : x */,
+};
+// By enumerator.
+inline constexpr std::string_view kVectorOperators[] = {
+#define ORKNN_NAME(name) #name,
+    ORKNN_VECTOR_FUNCTIONS(ORKNN_NAME)
+#undef ORKNN_NAME
 };
 constexpr bool takes_operand(Fn fn) { return fn >= Fn::Add; }
 

@@ -32,7 +32,7 @@ ORKNN_SIMD void with_unary(Fn fn, float pa, float pb, Body&& body) {
     case Fn::Log: return body([=](Vec x) { return log(x); });
     case Fn::Sqrt: return body([=](Vec x) { return sqrt(x); });
     case Fn::Reciprocal: return body([=](Vec x) { return one / x; });
-    case Fn::Negate: return body([=](Vec x) { return negate(x); });
+    case Fn::Neg: return body([=](Vec x) { return negate(x); });
     case Fn::Abs: return body([=](Vec x) { return abs(x); });
     case Fn::Erf: return body([=](Vec x) { return erf(x); });
     case Fn::Floor: return body([=](Vec x) { return floor(x); });

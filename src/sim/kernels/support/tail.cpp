@@ -1,5 +1,6 @@
 #include "sim/kernels/support/tail.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "ops/facts.h"
@@ -12,66 +13,20 @@ std::optional<Storage> storage_of(DType dtype) {
   return std::nullopt;
 }
 
-namespace {
-// Ops whose function exists on vectors. The parameters of a row's function are the attributes that the op names
-// (OpDef::scalar).
-struct VectorFunction {
-  std::string_view op;
-  Fn fn;
-};
-constexpr VectorFunction kVectorFunctions[] = {
-    {"Relu", Fn::Relu},
-    {"LeakyRelu", Fn::LeakyRelu},
-    {"Sigmoid", Fn::Sigmoid},
-    {"Swish", Fn::Swish},
-    {"HardSwish", Fn::HardSwish},
-    {"HardSigmoid", Fn::HardSigmoid},
-    {"Tanh", Fn::Tanh},
-    {"Mish", Fn::Mish},
-    {"Elu", Fn::Elu},
-    {"Selu", Fn::Selu},
-    {"Celu", Fn::Celu},
-    {"Softplus", Fn::Softplus},
-    {"Softsign", Fn::Softsign},
-    {"ThresholdedRelu", Fn::ThresholdedRelu},
-    {"Exp", Fn::Exp},
-    {"Log", Fn::Log},
-    {"Sqrt", Fn::Sqrt},
-    {"Reciprocal", Fn::Reciprocal},
-    {"Neg", Fn::Negate},
-    {"Abs", Fn::Abs},
-    {"Erf", Fn::Erf},
-    {"Floor", Fn::Floor},
-    {"Ceil", Fn::Ceil},
-    {"Round", Fn::Round},
-    {"Sin", Fn::Sin},
-    {"Cos", Fn::Cos},
-    {"Sign", Fn::Sign},
-    {"Identity", Fn::Identity},
-};
-
-// An attribute of a step, or what the op's schema says where it is absent.
-float parameter(const ir::OpDef& def, const ir::Attributes& attributes, std::string_view name) {
-  for (const ir::AttributeDef& a : def.attributes)
-    if (a.name == name) return static_cast<float>(attributes.float_or(name, std::get<double>(*a.fallback)));
-  return 0;
-}
-}  // namespace
-
 std::optional<Step> unary_step(std::string_view op, const ir::Attributes& attributes) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (ops::facts_of(op).bounds == ir::Bounds::Given)
     return Step{.fn = Fn::Clip,
                 .a = static_cast<float>(attributes.float_or("min", -kInfinity)),
                 .b = static_cast<float>(attributes.float_or("max", kInfinity))};
-  if (op == "Gelu") return Step{.fn = attributes.string_or("approximate", "none") == "tanh" ? Fn::GeluTanh : Fn::Gelu};
   const ir::OpDef& def = ops::facts_of(op);
-  Step step{.fn = Fn::Called,
-            .a = parameter(def, attributes, def.scalar.a),
-            .b = parameter(def, attributes, def.scalar.b),
-            .call = def.scalar.call};
-  for (const VectorFunction& row : kVectorFunctions)
-    if (row.op == op) step.fn = row.fn;
+  const auto parameter = [&](std::string_view name) {
+    return name.empty() ? 0.0f : static_cast<float>(def.float_of(attributes, name));
+  };
+  Step step{.fn = Fn::Called, .a = parameter(def.scalar.a), .b = parameter(def.scalar.b), .call = def.scalar.call};
+  const auto* name = std::ranges::find(kVectorOperators, op);
+  if (name != std::end(kVectorOperators)) step.fn = static_cast<Fn>(name - std::begin(kVectorOperators));
+  if (step.fn == Fn::Gelu && attributes.string_or("approximate", "none") == "tanh") step.fn = Fn::GeluTanh;
   return step.fn != Fn::Called || step.call ? std::optional(step) : std::nullopt;
 }
 
