@@ -49,7 +49,8 @@ void write_stderr_lines(std::string_view text, std::chrono::milliseconds patienc
   }
 }
 
-std::string stamped_head(char level, std::string_view who) {
+std::string log_line(LogLevel level, std::string_view who, std::string_view function, std::string_view text) {
+  static constexpr char kLetters[] = "EWIDDD";
   timeval now{};
   gettimeofday(&now, nullptr);
   tm local{};
@@ -57,7 +58,9 @@ std::string stamped_head(char level, std::string_view who) {
   char clock[24];
   std::snprintf(clock, sizeof clock, "[%02d:%02d:%02d.%03d] ", local.tm_hour, local.tm_min, local.tm_sec,
                 static_cast<int>(now.tv_usec / 1000));
-  return level + (" " + std::string(who)) + ": " + clock;
+  std::string line = kLetters[static_cast<int>(level)] + (" " + std::string(who)) + ": " + clock;
+  if (!function.empty()) line.append(function).append(": ");
+  return line.append(text).append("\n");
 }
 
 }  // namespace orknn

@@ -56,5 +56,12 @@ TEST(StderrLines, ALineThatIsLongerThanThePipeDoesNotWaitEither) {
   EXPECT_EQ(pipe.read(), "\nW 1 log lines were left out: they were not read in time.\nagain\n");
 }
 
+TEST(StderrLines, LogLineNamesLevelProgramAndFunction) {
+  const std::string warning = log_line(LogLevel::Warn, "RKNN", "rknn_init", "text"),
+                    detail = log_line(LogLevel::Detail, "x", {}, "y");
+  EXPECT_TRUE(warning.starts_with("W RKNN: [") && warning.ends_with("] rknn_init: text\n")) << warning;
+  EXPECT_TRUE(detail.starts_with("D x: [") && detail.ends_with("] y\n")) << detail;
+}
+
 }  // namespace
 }  // namespace orknn

@@ -14,9 +14,7 @@ thread_local std::string error_text;
 std::once_flag log_set_up;
 
 void write_line(LogLevel level, std::string_view tag, std::string_view line) {
-  static constexpr char kLetters[] = "EWIDDD";
-  write_stderr_lines(stamped_head(kLetters[static_cast<int>(level)], "RKNN") + std::string(tag) + (tag.empty() ? "" : ": ") +
-                     std::string(line) + "\n");
+  write_stderr_lines(log_line(level, "RKNN", tag, line));
 }
 }  // namespace
 

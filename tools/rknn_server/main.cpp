@@ -42,11 +42,9 @@ void set_up_log() {
   set_log_sink([](LogLevel l, std::string_view tag, std::string_view line) {
     // The runtime's lines are those of a C program: only the server's own have its name.
     constexpr std::string_view kOwn = "rknn_server";
-    const bool is_own = tag == kOwn;
-    const std::string head = stamped_head("EWIDDD"[static_cast<int>(l)], is_own ? kOwn : "RKNN");
-    const std::string function = is_own || tag.empty() ? "" : std::string(tag) + ": ";
+    const std::string text = tag == kOwn ? log_line(l, kOwn, {}, line) : log_line(l, "RKNN", tag, line);
     // A client's thread may write while others wait for their results: no reader of the log may hold them up.
-    write_stderr_lines(head + function + std::string(line) + "\n", std::chrono::milliseconds(100));
+    write_stderr_lines(text, std::chrono::milliseconds(100));
   });
 }
 
