@@ -71,9 +71,7 @@ struct Image {
   std::shared_ptr<const void> keeper;  // of `operands`
 
   static constexpr uint64_t kFeatureBase = AddressSpace::kFirst;
-  uint64_t operand_base() const {
-    return kFeatureBase + (feature_bytes + AddressSpace::kPage - 1) / AddressSpace::kPage * AddressSpace::kPage;
-  }
+  uint64_t operand_base() const { return kFeatureBase + AddressSpace::whole_pages(feature_bytes); }
   bool holds(const ImageRange& range) const { return range.offset + range.bytes <= operands.size(); }
   uint64_t bytes_without_weights() const;  // of `operands`
   bool holds_weights() const { return operands.size() == operand_bytes; }

@@ -1,5 +1,7 @@
 #include "silicon/memory.h"
 
+#include <algorithm>
+
 namespace orknn::silicon {
 namespace {
 std::string range_text(uint64_t address, uint64_t bytes) {
@@ -45,10 +47,10 @@ Result<std::byte*> DeviceMemory::writable_at(uint64_t address, uint64_t bytes, c
 }
 
 Result<uint32_t> AddressSpace::allocate(uint64_t bytes) {
-  const uint64_t address = next_, pages = (bytes + kPage - 1) / kPage;
-  if (bytes > uint64_t{1} << 32 || address + pages * kPage > uint64_t{1} << 32)
+  const uint64_t address = next_, pages = std::max(whole_pages(bytes), kPage);
+  if (bytes > uint64_t{1} << 32 || address + pages > uint64_t{1} << 32)
     return unsupported("the buffers need more than the 4 GiB that the unit addresses");
-  next_ = address + (pages ? pages : 1) * kPage;
+  next_ = address + pages;
   return static_cast<uint32_t>(address);
 }
 

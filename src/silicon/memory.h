@@ -40,6 +40,7 @@ class DeviceMemory {
 class AddressSpace {
  public:
   static constexpr uint64_t kPage = 4096, kFirst = 0x10000;
+  static constexpr uint64_t whole_pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
   // An error above 4 GiB, where registers do not reach.
   Result<uint32_t> allocate(uint64_t bytes);
 

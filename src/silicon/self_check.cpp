@@ -188,8 +188,6 @@ class Numbers {
   uint32_t state_;
 };
 
-uint64_t aligned_up(int64_t bytes) { return static_cast<uint64_t>(round_up(bytes, 4096)); }
-
 // Inputs of a function, which float16 holds exactly: -6.25 to 6.25 in steps of 1/128, all that the tables reach.
 std::vector<std::byte> function_ramp() {
   std::vector<std::byte> bytes(kRampElements * sizeof(uint16_t));
@@ -215,9 +213,10 @@ Result<Prepared> prepare(const Family& family, uint32_t seed) {
   Prepared p;
   const auto count = [](const Cube& c) { return c.height * c.width * c.channels; };
   const auto lay_out = [&](int64_t input_bytes, int64_t output_bytes, int64_t fill) {
-    p.operand_at = aligned_up(input_bytes);
-    p.output_at = p.operand_at + aligned_up(p.has_operand ? output_bytes : 0);
-    p.features.resize(p.output_at + aligned_up(output_bytes));
+    const uint64_t output_pages = AddressSpace::whole_pages(static_cast<uint64_t>(output_bytes));
+    p.operand_at = AddressSpace::whole_pages(static_cast<uint64_t>(input_bytes));
+    p.output_at = p.operand_at + (p.has_operand ? output_pages : 0);
+    p.features.resize(p.output_at + output_pages);
     const std::vector<std::byte> values =
         std::holds_alternative<TableLayer>(family.layer) ? function_ramp() : numbers.elements(p.input.precision, count(p.input));
     pack_cube(p.input, TensorOrder::Hwc, values.data(), p.features, fill);
@@ -255,7 +254,7 @@ Result<Prepared> prepare(const Family& family, uint32_t seed) {
   p.operands.weights.resize(plan.bytes());
   ORKNN_TRY_ASSIGN(p.operands.bias, pack_bias_of(l, bias, plan, values));
   plan.pack(values, p.operands.weights, ThreadPool::shared());
-  p.bias_at = aligned_up(static_cast<int64_t>(p.operands.weights.size()));
+  p.bias_at = AddressSpace::whole_pages(p.operands.weights.size());
   return p;
 }
 
@@ -280,8 +279,9 @@ struct Outcome {
 
 Result<Outcome> run_family(const Family& family, const Prepared& p, Unit& unit) {
   ORKNN_TRY_ASSIGN(const UnitBuffer features, unit.allocate(BufferUse::Features, p.features.size()));
-  ORKNN_TRY_ASSIGN(const UnitBuffer operands,
-                   unit.allocate(BufferUse::Operands, p.bias_at + aligned_up(std::max<int64_t>(std::ssize(p.operands.bias), 1))));
+  ORKNN_TRY_ASSIGN(
+      const UnitBuffer operands,
+      unit.allocate(BufferUse::Operands, p.bias_at + AddressSpace::whole_pages(std::max<size_t>(p.operands.bias.size(), 1))));
   std::memcpy(features.bytes.data(), p.features.data(), p.features.size());
   std::memset(operands.bytes.data(), 0, operands.bytes.size());
   std::ranges::copy(p.operands.weights, operands.bytes.begin());

@@ -141,7 +141,7 @@ class Emitter {
       if (!s.bias) continue;
       // The reader fetches a bias for every channel that is written, of which short groups hold less: a driver allocates pages.
       biases.push_back(s.operands.bias);
-      biases.back().resize(static_cast<size_t>(round_up(std::ssize(biases.back()), AddressSpace::kPage)));
+      biases.back().resize(AddressSpace::whole_pages(biases.back().size()));
       ORKNN_TRY(memory.map("bias " + std::to_string(i), s.bias, biases.back()));
     }
     for (const PlacedStep& s : steps_) ORKNN_TRY(run_streams(s.streams, memory, ThreadPool::shared()));

@@ -159,7 +159,7 @@ class StoredLayer {
   void extend_biases() {
     for (auto& [name, b] : buffers_) {
       if (!name.starts_with("bias")) continue;
-      uint64_t end = (b.address + b.bytes.size() + AddressSpace::kPage - 1) / AddressSpace::kPage * AddressSpace::kPage;
+      uint64_t end = AddressSpace::whole_pages(b.address + b.bytes.size());
       for (const auto& [other_name, other] : buffers_)
         if (other.address > b.address) end = std::min<uint64_t>(end, other.address);
       if (end > b.address + b.bytes.size()) b.bytes.resize(end - b.address);
