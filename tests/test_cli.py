@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import subprocess
 import zipfile
@@ -30,7 +31,15 @@ def test_convert_run_info(tmp_path, converted, shapes_model, openrknn, build):
     info = openrknn("info", converted)
     assert info.returncode == 0 and "Conv" in info.stdout and "NPU" in info.stdout and "\033[" not in info.stdout
     as_json = json.loads(openrknn("info", converted, "--json").stdout)
-    assert as_json["target_platform"] == "rk3588"
+    assert as_json["target_platform"] == "rk3588" and as_json["platforms"] == ["rk3588"]
+
+
+def test_info_names_every_chip_of_the_list(tmp_path, shapes_model, openrknn, build):
+    path = tmp_path / "listed.rknn"
+    assert build(shapes_model, target_platform=["rk3566", "rk3568"]).export_rknn(str(path)) == 0
+    assert re.search(r"^made for +rk3566, rk3568$", openrknn("info", path).stdout, re.MULTILINE)
+    as_json = json.loads(openrknn("info", path, "--json").stdout)
+    assert as_json["target_platform"] == "rk3566" and as_json["platforms"] == ["rk3566", "rk3568"]
 
 
 def test_lists_and_directories(root, openrknn):

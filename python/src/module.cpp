@@ -20,6 +20,7 @@
 #include "base/version.h"
 #include "devices.h"
 #include "errors.h"
+#include "format/model_facts.h"
 #include "format/rknn_file.h"
 #include "import/importer.h"
 #include "interpreter_end.h"
@@ -397,13 +398,6 @@ void set_log(std::optional<std::function<void(int, std::string, std::string)>> s
     f(static_cast<int>(l), std::string(tag), std::string(line));
   });
 }
-
-// Those that config() named.
-std::vector<std::string> named_platforms(const format::Model& model) {
-  std::vector<std::string> names{model.target_platform};
-  names.insert(names.end(), model.other_platforms.begin(), model.other_platforms.end());
-  return names;
-}
 }  // namespace
 
 NB_MODULE(_openrknn, m) {
@@ -443,7 +437,7 @@ NB_MODULE(_openrknn, m) {
   });
   m.def("platforms_of", [](const Path& path) {
     const auto session = take(runtime::Session::open(path.string()));
-    const std::vector<std::string> filled = named_platforms(session->model());
+    const std::vector<std::string> filled = format::platforms_of(session->model());
     std::vector<std::string> same;
     const platform::Platform* own = platform::find(filled.front());
     for (const platform::Platform& p : platform::all())
@@ -455,7 +449,7 @@ NB_MODULE(_openrknn, m) {
     const format::Model& model = session->model();
     nb::dict d;
     d["name"] = to_utf8(model.name);
-    d["target_platform"] = named_platforms(model);
+    d["target_platform"] = format::platforms_of(model);
     d["source_framework"] = model.source_framework;
     d["toolkit_version"] = model.toolkit_version;
     d["float_dtype"] = model.float_dtype;

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "format/json_text.h"
-#include "format/shape_sets.h"
+#include "format/model_facts.h"
 #include "ir/custom_op.h"
 #include "ir/packed.h"
 #include "platform/platforms.h"
@@ -270,8 +270,8 @@ std::string make_viewer_json(const Model& model) {
                                          {"input_num", input_count},
                                          {"output_num", output_count},
                                          {"nn", json::object({{"nbg", json::object({{"type", network}})}})}});
-  std::vector<std::string> platforms{json::text(model.target_platform)};
-  for (const std::string& name : model.other_platforms) platforms.push_back(json::text(name));
+  std::vector<std::string> platforms;
+  for (const std::string& name : platforms_of(model)) platforms.push_back(json::text(name));
   return json::object({{"name", json::text(model.name)},
                        {"version", json::text(model.toolkit_version + "-" + std::string(kWriterMark))},
                        {"ori_network_platform", json::text(model.source_framework)},

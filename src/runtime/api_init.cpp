@@ -4,8 +4,8 @@
 #include <fstream>
 #include <optional>
 
+#include "format/model_facts.h"
 #include "format/rknn_file.h"
-#include "format/shape_sets.h"
 #include "runtime/configuration.h"
 #include "runtime/context_call.h"
 #include "runtime/custom_op_plugins.h"

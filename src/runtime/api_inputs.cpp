@@ -1,7 +1,7 @@
 // Choosing shapes and setting inputs. Checks are made in the order of docs/errors.md; a refused call changes nothing.
 #include <algorithm>
 
-#include "format/shape_sets.h"
+#include "format/model_facts.h"
 #include "runtime/context_call.h"
 #include "runtime/data_forms.h"
 #include "runtime/input_shapes.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "format/shape_sets.h"
+#include "format/model_facts.h"
 #include "runtime/context_call.h"
 #include "runtime/input_shapes.h"
 #include "runtime/library_identity.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "format/shape_sets.h"
+#include "format/model_facts.h"
 #include "platform/platforms.h"
 #include "runtime/layer_dump.h"
 #include "runtime/library_identity.h"

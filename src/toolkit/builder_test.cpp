@@ -261,7 +261,7 @@ TEST(Builder, BuildsExportsAndRuns) {
     if (i) continue;
 
     const ModelReport report = describe(*builder->built()->model);
-    EXPECT_EQ(report.target_platform, "rk3588");
+    EXPECT_EQ(report.platforms, std::vector<std::string>{"rk3588"});
     EXPECT_GT(report.programs[0].npu_layers, 5u);
     EXPECT_GT(report.programs[0].macs, 100000u);
     EXPECT_GT(report.weight_bytes, 1000u);

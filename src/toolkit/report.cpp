@@ -1,12 +1,14 @@
 #include "toolkit/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bit>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
+#include "format/model_facts.h"
 #include "format/viewer_part.h"
 #include "runtime/perf_report.h"
 #include "toolkit/table.h"
@@ -192,7 +194,7 @@ std::string bytes_text(uint64_t bytes) {
 
 ModelReport describe(const format::Model& model) {
   ModelReport report{model.name,
-                     model.target_platform,
+                     format::platforms_of(model),
                      model.source_framework,
                      model.toolkit_version,
                      model.float_dtype,
@@ -207,7 +209,8 @@ ModelReport describe(const format::Model& model) {
 
 ordered_json to_json(const ModelReport& report) {
   ordered_json j{{"name", report.name},
-                 {"target_platform", report.target_platform},
+                 {"target_platform", report.platforms.front()},
+                 {"platforms", report.platforms},
                  {"source_framework", report.source_framework},
                  {"toolkit_version", report.toolkit_version},
                  {"float_dtype", report.float_dtype},
@@ -325,8 +328,9 @@ ordered_json to_json(const platform::Platform& p) {
 }
 
 std::string summary_text(const ModelReport& r, size_t width) {
-  std::string text = fmt::format("{:<16}{}\n{:<16}{}\n{:<16}{}\n{:<16}{}\n", "model", r.name, "made for", r.target_platform,
-                                 "made from", r.source_framework, "made by", "openrknn " + r.toolkit_version);
+  std::string text =
+      fmt::format("{:<16}{}\n{:<16}{}\n{:<16}{}\n{:<16}{}\n", "model", r.name, "made for", fmt::join(r.platforms, ", "),
+                  "made from", r.source_framework, "made by", "openrknn " + r.toolkit_version);
   text += fmt::format("{:<16}{}\n", "computes in", number_formats(r));
   if (!r.custom_string.empty()) text += fmt::format("{:<16}{}\n", "custom string", r.custom_string);
   text += fmt::format("{:<16}{} in the file{}\n", "weights", bytes_text(r.weight_bytes),

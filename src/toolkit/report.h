@@ -45,7 +45,9 @@ struct ProgramReport {
 };
 
 struct ModelReport {
-  std::string name, target_platform, source_framework, toolkit_version, float_dtype, custom_string;
+  std::string name;
+  std::vector<std::string> platforms;  // at least one; numbers are those of the first
+  std::string source_framework, toolkit_version, float_dtype, custom_string;
   uint64_t weight_bytes = 0;         // in the file
   uint64_t packed_weight_bytes = 0;  // in the memory of the device, of the largest program; 0 = not known
   std::vector<ProgramReport> programs;
