@@ -171,6 +171,7 @@ def test_batch(conv_model, make_onnx, tmp_path, capfd):
     np.testing.assert_array_equal(rknn.inference([np.arange(12, dtype=np.float32).reshape(4, 3)])[0], [[3, 5, 7], [15, 17, 19]])
     assert rknn.build(do_quantization=False, rknn_batch_size=0) == -1 and "rknn_batch_size 0" in capfd.readouterr().err
     assert rknn.build(do_quantization=False, rknn_batch_size="2") == -1
+    assert "Invalid rknn_batch_size '2', expect a whole number!" in capfd.readouterr().err
 
 
 def test_batch_of_a_quantized_model(conv_model, tmp_path):
@@ -317,7 +318,7 @@ def test_wrong_mean_length_fails_at_load(conv_model, capfd):
         (dict(quantized_algorithm="gdq"), "it needs quantized_dtype 'w4a16' or 'w8a16'!"),
         (dict(reorder_channel="2 1 0", quant_img_RGB2BGR=True), "would swap them back"),
         (dict(target_platform=["rk3588", "rk3566"]), "Invalid target_platform 'rk3566'.*must run the same model"),
-        (dict(target_platform=[]), "Invalid target_platform"),
+        (dict(target_platform=[]), "Invalid target_platform \\[\\], expect the name of a chip"),
         (dict(channel_mean_value="1 2 x"), "Invalid channel_mean_value"),
     ],
 )

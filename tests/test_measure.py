@@ -85,6 +85,9 @@ def test_core_mask(model, capfd):
         ("rk3566", RKNN.NPU_CORE_0),
         ("rk3566", RKNN.NPU_CORE_ALL),
         ("rk3588", 5),
+        ("rk3588", -1),
+        ("rk3588", 2**40),
+        ("rk3588", "1"),
     ):
         rknn = RKNN()
         rknn.config(target_platform=platform)

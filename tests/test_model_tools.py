@@ -248,9 +248,11 @@ def test_passphrase_is_needed(plain, tmp_path, monkeypatch, capfd):
 def test_encryption_is_refused_where_it_has_no_use(plain, make_onnx, tmp_path, capfd):
     rknn = RKNN()
     secret = tmp_path / "s.rknn"
-    for level in (0, 4, "1", True):
+    for level in (0, 4, 2**40, "1", True, None):
         assert rknn.export_encrypted_rknn_model(str(plain), str(secret), level) == -1
-    assert "Invalid crypt_level" in capfd.readouterr().err
+        assert f"Invalid crypt_level {level!r}, expect" in capfd.readouterr().err
+    assert rknn.export_encrypted_rknn_model("missing.rknn", str(secret), 4) == -1
+    assert "Invalid crypt_level 4, expect in [1, 2, 3]!" in capfd.readouterr().err
     model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 3, 8, 8])})
     make_rknn(model, tmp_path / "small.rknn", "rv1106")
     assert rknn.export_encrypted_rknn_model(tmp_path / "small.rknn", secret) == -1

@@ -74,7 +74,7 @@ std::vector<std::string> edit_onnx(const Path& model, const Path& export_path, i
       toolkit::edit_onnx({model.string(), export_path.string(), std::move(inputs), std::move(outputs), dataset.string()}));
 }
 
-void encrypt_rknn(const Path& input, const Path& output, int level, std::string passphrase) {
+void encrypt_rknn(const Path& input, const Path& output, int64_t level, std::string passphrase) {
   check(format::encrypt_rknn(input.string(), output.string(), {level, std::move(passphrase)}));
 }
 }  // namespace

@@ -386,7 +386,7 @@ nb::dict measure(const runtime::Session& session, int cores) {
   return facts;
 }
 
-int cores_of_mask(const runtime::Session& session, uint32_t mask) {
+int cores_of_mask(const runtime::Session& session, int64_t mask) {
   const platform::Platform* chip = platform::find(session.model().target_platform);
   return chip ? take(platform::cores_of_mask(*chip, mask)) : 1;
 }

@@ -135,11 +135,15 @@ std::shared_ptr<std::byte> allocate_wiped(size_t bytes) {
             ::operator delete(p, alignment);
           }};
 }
+
+Status check_level(const Encryption& encryption) {
+  if (encryption.level >= kMinEncryptionLevel && encryption.level <= kMaxEncryptionLevel) return {};
+  return invalid_argument("Invalid crypt_level " + std::to_string(encryption.level) + ", expect in [1, 2, 3]!");
+}
 }  // namespace
 
 Status encrypt(std::span<const std::byte> plain, const Encryption& encryption, FileWriter& out) {
-  if (encryption.level < kMinEncryptionLevel || encryption.level > kMaxEncryptionLevel)
-    return invalid_argument("Invalid crypt_level " + std::to_string(encryption.level) + ", expect in [1, 2, 3]!");
+  ORKNN_TRY(check_level(encryption));
   ORKNN_TRY(initialize());
   Header header{};
   std::memcpy(header.magic, kEncryptedMagic.data(), sizeof header.magic);
@@ -162,6 +166,7 @@ Status encrypt(std::span<const std::byte> plain, const Encryption& encryption, F
 }
 
 Status encrypt_rknn(const std::string& input, const std::string& output, const Encryption& encryption) {
+  ORKNN_TRY(check_level(encryption));  // before a large model is read
   ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(input));
   if (is_encrypted(file->bytes())) return invalid_argument("the model is encrypted already").model(input);
   auto model = read_rknn(file->bytes(), file, ThreadPool::shared(), zero_weights());

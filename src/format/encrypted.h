@@ -12,7 +12,7 @@
 namespace orknn::format {
 
 struct Encryption {
-  int level = 1;           // 1 to 3: what guessing a passphrase, and opening the file, costs
+  int64_t level = 1;       // 1 to 3: what guessing a passphrase, and opening the file, costs
   std::string passphrase;  // empty = the built-in key, which everybody has: the model cannot be viewed, but it is no secret
 };
 inline constexpr int kMinEncryptionLevel = 1, kMaxEncryptionLevel = 3;

@@ -500,8 +500,8 @@ bool has_gpu(const Platform& platform) {
 }
 const Platform& default_toolkit1_platform() { return *find("rk1808"); }
 
-Result<int> cores_of_mask(const Platform& platform, uint32_t mask) {
-  constexpr uint32_t kAll = 0xffff;
+Result<int> cores_of_mask(const Platform& platform, int64_t mask) {
+  constexpr int64_t kAll = 0xffff;
   if (mask == 0) return 1;
   if (platform.cores < 2)
     return unsupported(std::string(platform.name) + " has one NPU core, which core_mask cannot choose")
@@ -509,12 +509,12 @@ Result<int> cores_of_mask(const Platform& platform, uint32_t mask) {
         .hint("leave core_mask at NPU_CORE_AUTO");
   if (mask == kAll) return platform.cores;
   const bool is_mask = mask == 1 || mask == 2 || mask == 4 || mask == 3 || mask == 7;
-  const uint32_t most = (1u << platform.cores) - 1;
+  const int64_t most = (int64_t{1} << platform.cores) - 1;
   if (!is_mask || mask > most)
     return invalid_argument("invalid core_mask " + std::to_string(mask) + " for " + std::string(platform.name) +
                             ", max core mask = " + std::to_string(most))
         .expected("0, 1, 2, 3" + std::string(platform.cores > 2 ? ", 4, 7" : "") + " or 65535");
-  return std::popcount(mask);
+  return std::popcount(static_cast<uint64_t>(mask));
 }
 
 bool compatible(const Platform& a, const Platform& b) { return a.compatibility == b.compatibility; }

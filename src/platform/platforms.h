@@ -188,7 +188,7 @@ Result<const Platform*> get(std::string_view name);
 const Platform& default_platform();
 // How many cores a core mask of the API names; 0 means any idle one, 0xffff all. An error for cores the chip lacks, for numbers
 // that are no mask, and for any choice on a chip with one core.
-Result<int> cores_of_mask(const Platform& platform, uint32_t mask);
+Result<int> cores_of_mask(const Platform& platform, int64_t mask);
 // True when a model made for `a` runs on `b`.
 bool compatible(const Platform& a, const Platform& b);
 

@@ -15,9 +15,8 @@ def batch_of(value):
     """rknn_batch_size as a number; None and -1 mean one sample. Toolkit1's third argument of build is pre_compile, a truth value."""
     if value is None or isinstance(value, (bool, np.bool_)):
         return 1
-    if not isinstance(value, (int, np.integer)):
-        raise ValueError(f"Invalid rknn_batch_size {value!r}, expect a number of samples!")
-    return 1 if value == -1 else int(value)
+    samples = config_options.whole_number("rknn_batch_size", value)
+    return 1 if samples == -1 else samples
 
 
 class Building(Model):
@@ -71,8 +70,6 @@ class Building(Model):
         between pairs of tensors."""
         builder = self._need_builder("hybrid_quantization_step1")
         builder.set_batch(batch_of(rknn_batch_size))
-        if dataset is None:
-            raise ValueError("hybrid_quantization_step1 needs a dataset!")
         pairs = [custom_hybrid] if custom_hybrid and isinstance(custom_hybrid[0], str) else custom_hybrid or []
         if any(len(pair) != 2 or not all(isinstance(name, str) for name in pair) for pair in pairs):
             raise ValueError(f"Invalid custom_hybrid {custom_hybrid!r}, expect [[input_name, output_name], ...]!")

@@ -4,6 +4,7 @@ import os
 
 from .. import _openrknn
 from .model import Model, guarded, path_of
+from .options import whole_number
 
 
 class Exporting(Model):
@@ -18,14 +19,12 @@ class Exporting(Model):
         source = path_of(input_model, "export_encrypted_rknn_model")
         if output_model is None:
             output_model = os.path.splitext(source)[0] + ".crypt.rknn"
-        if isinstance(crypt_level, bool) or crypt_level not in (1, 2, 3):
-            raise ValueError(f"Invalid crypt_level {crypt_level!r}, expect in [1, 2, 3]!")
         if passphrase is None:
             passphrase = _openrknn.passphrase_of_environment()
         if not isinstance(passphrase, str):
             raise ValueError(f"Invalid passphrase of type {type(passphrase).__name__}, expect a str!")
         target = path_of(output_model, "export_encrypted_rknn_model")
-        _openrknn.encrypt_rknn(source, target, int(crypt_level), passphrase)
+        _openrknn.encrypt_rknn(source, target, whole_number("crypt_level", crypt_level), passphrase)
         self._log.info(f"The encrypted model is {target}")
 
     @guarded

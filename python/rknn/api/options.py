@@ -25,7 +25,7 @@ def _text(key, value):
     return str(value)
 
 
-def _whole_number(key, value):
+def whole_number(key, value):
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ValueError(f"Invalid {key} {value!r}, expect a whole number!")
     return int(value)
@@ -53,7 +53,7 @@ def _number_lists(key, value):
 def _platforms(key, value):
     """A chip, or several that run the same model, as a list."""
     names = list(value) if isinstance(value, (list, tuple)) else [value]
-    if not names or not all(isinstance(name, str) for name in names):
+    if not all(isinstance(name, str) for name in names):
         raise ValueError(f"Invalid {key} {value!r}, expect the name of a chip, e.g. 'rk3588'!")
     return names
 
@@ -97,7 +97,7 @@ def _shape_sets(key, value):
 # By what the native table says a key takes.
 _CONVERSIONS = dict(
     flag=_flag,
-    whole=_whole_number,
+    whole=whole_number,
     real=_number,
     real_or_none=_number,
     name=_text,

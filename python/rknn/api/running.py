@@ -6,6 +6,7 @@ from .. import _openrknn
 from . import devices
 from . import inputs as model_inputs
 from .model import Model, guarded, tolerant
+from .options import whole_number
 
 
 def _after_target(positional, *defaults):
@@ -49,17 +50,7 @@ class Running(Model):
                 f"The model '{self._path_on_board}' is on a board (load_model_in_npu): init_runtime needs its target!"
             )
         chip = devices.chip_of(target) if target else None
-        legal = [
-            self.NPU_CORE_AUTO,
-            self.NPU_CORE_0,
-            self.NPU_CORE_1,
-            self.NPU_CORE_2,
-            self.NPU_CORE_0_1,
-            self.NPU_CORE_0_1_2,
-            self.NPU_CORE_ALL,
-        ]
-        if core_mask not in legal:
-            raise ValueError(f"Invalid core_mask {core_mask!r}, expect in {legal}!")
+        core_mask = whole_number("core_mask", core_mask)
         if fallback_prior_device not in ("cpu", "gpu"):
             raise ValueError(f"Invalid fallback_prior_device {fallback_prior_device!r}, expect in ['cpu', 'gpu']!")
         session = self._simulated_session() if chip is None else self._session_on(chip, device_id, core_mask)

@@ -9,6 +9,7 @@ from rknn import _openrknn
 from rknn.api import devices, platform_list
 from rknn.api import inputs as model_inputs
 from rknn.api.model import VERSION, Model, path_of, tolerant
+from rknn.api.options import whole_number
 from rknn.api.running import Running
 
 
@@ -63,6 +64,7 @@ class RKNNLite(Model):
             self._alive("init_runtime")
             if isinstance(core_mask, str) or core_mask is None:  # Lite1's first argument is the target
                 core_mask, target = self.NPU_CORE_AUTO, core_mask if target is None else target
+            core_mask = whole_number("core_mask", core_mask)
             self._remark_unused("init_runtime", others, "target_sub_class", "rknn2precompile")
             if self._file is None:
                 raise ValueError("RKNN model is not loaded, call load_rknn first!")
