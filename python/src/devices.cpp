@@ -33,15 +33,19 @@ auto unlocked(Body body) {
   return body();
 }
 
-constexpr const char* kNoConnection = "Connect to Device Failure (-1): ";  // what users of the vendor's tool search for
+// check() of a call that looked for a device, which Ctrl-C may have ended with any status. Users search for the vendor's words.
+void check_connection(const Status& status) {
+  if (PyErr_Occurred()) throw nb::python_error();
+  if (status.code() == Code::Io)
+    throw nb::value_error(printable("Connect to Device Failure (-1): " + status.to_string()).c_str());
+  check(status);
+}
 
 // The device that is meant: (address, ""), or (None, what was tried) when there is none of that kind.
 std::pair<std::optional<std::string>, std::string> find_device(const std::string& chip, const std::string& id) {
   const auto found =
       unlocked([&] { return remote::find_device(id, [&](const std::string& p) { return runtime::fit_of(p, chip); }); });
-  if (PyErr_Occurred()) throw nb::python_error();  // Ctrl-C while boards were asked
-  if (found.status().code() == Code::Io) throw nb::value_error(printable(kNoConnection + found.status().to_string()).c_str());
-  check(found.status());
+  check_connection(found.status());
   return {found->address ? std::optional(found->address->to_string()) : std::nullopt, printable(found->why)};
 }
 
@@ -87,9 +91,7 @@ void use_device(runtime::Session& session, const std::string& address, uint32_t 
 
 void use_device_of_environment(runtime::Session& session, uint32_t mask) {
   const Status status = unlocked([&] { return runtime::use_device_of_environment(session); });
-  if (status.code() == Code::Io && !PyErr_Occurred())
-    throw nb::value_error(printable(kNoConnection + status.to_string()).c_str());
-  check(status);
+  check_connection(status);
   if (session.device()) session.choose_device_cores(mask, 0);
 }
 

@@ -1,4 +1,4 @@
-// Sends a C program's models to a device that its environment names.
+// Sends the models of a program, in C or with RKNNLite, to a device that its environment names.
 #pragma once
 
 #include "remote/discovery.h"
