@@ -160,6 +160,9 @@ const std::string_view kProjectRunnerHeader = R"text(// A .rknn model with its i
 #include "npy.h"
 #include "rknn_api.h"
 
+// Types that the runtime converts from bytes and real numbers, and to real numbers. Numbers of the others go in and out as they are.
+bool is_converted(rknn_tensor_type type);
+
 // Errors are thrown as std::runtime_error. Not for two threads at once.
 class ModelRunner {
  public:
@@ -219,11 +222,6 @@ rknn_tensor_type type_of(const Array& array) {
                                         : RKNN_TENSOR_INT64;
     default: return array.element_bytes == 2 ? RKNN_TENSOR_FLOAT16 : RKNN_TENSOR_FLOAT32;
   }
-}
-
-// Types that the runtime converts from bytes and real numbers, and to real numbers. Numbers of the others go in and out as they are.
-bool is_converted(rknn_tensor_type type) {
-  return type == RKNN_TENSOR_INT8 || type == RKNN_TENSOR_UINT8 || type == RKNN_TENSOR_FLOAT16 || type == RKNN_TENSOR_FLOAT32;
 }
 
 template <class T>
@@ -304,6 +302,10 @@ void copy_rows(const Array& array, const rknn_tensor_attr& attr, char* to) {
 }
 
 }  // namespace
+
+bool is_converted(rknn_tensor_type type) {
+  return type == RKNN_TENSOR_INT8 || type == RKNN_TENSOR_UINT8 || type == RKNN_TENSOR_FLOAT16 || type == RKNN_TENSOR_FLOAT32;
+}
 
 ModelRunner::ModelRunner(const std::string& path, bool has_shape_sets) : has_shape_sets_(has_shape_sets) {
   std::ifstream file(path.c_str(), std::ios::binary);
@@ -499,8 +501,8 @@ Array made_up(const rknn_tensor_attr& attr) {
   array.element_bytes = 1;
   for (uint32_t i = 0; i < attr.n_dims; ++i) array.shape.push_back(attr.dims[i]);
   // 0 and 1 are legal indices, tokens and flags.
-  const bool is_real = attr.type == RKNN_TENSOR_FLOAT16 || attr.type == RKNN_TENSOR_INT8 || attr.type == RKNN_TENSOR_UINT8;
-  for (uint32_t i = 0; i < attr.n_elems; ++i) array.data.push_back(static_cast<char>(i * 31 % (is_real ? 255 : 2)));
+  const uint32_t values = is_converted(attr.type) ? 255 : 2;
+  for (uint32_t i = 0; i < attr.n_elems; ++i) array.data.push_back(static_cast<char>(i * 31 % values));
   return array;
 }
 
