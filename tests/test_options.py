@@ -226,6 +226,22 @@ def test_remove_reshape_takes_every_node_that_only_reshapes(make_onnx, capfd):
         np.testing.assert_array_equal(a.ravel(), b.ravel())
 
 
+def test_remove_reshape_of_an_output_that_is_listed_twice(make_onnx):
+    model = make_onnx(
+        [("Conv", ["x", "w"], ["c"], {}), ("Flatten", ["c"], ["y"], {})],
+        {"x": ("float32", [1, 3, 8, 6])},
+        {"y": ("float32", [1, 192])},
+        {"w": numbers(4, 3, 1, 1)},
+    )
+    x = numbers(1, 3, 8, 6)
+    plain = made(model, float_dtype="float32").inference([x], data_format="nchw")[0]
+    bare = made(model, load={"outputs": ["y", "y"]}, float_dtype="float32", remove_reshape=True)
+    found = bare.inference([x], data_format="nchw")
+    assert [a.shape for a in found] == [(1, 4, 8, 6)] * 2
+    for a in found:
+        np.testing.assert_array_equal(a.ravel(), plain.ravel())
+
+
 def test_remove_reshape_says_why_a_shape_stays(make_onnx, capfd):
     model = make_onnx(
         [("Reshape", ["x", "s"], ["p"], {}), ("Conv", ["p", "w"], ["c"], {}), ("Neg", ["x"], ["n"], {})]

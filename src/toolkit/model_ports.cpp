@@ -88,7 +88,7 @@ void free_output(Graph& graph, size_t index) {
   if (const std::string why = why_output_stays(graph, output, source); !why.empty()) return tell_why_not("output", name, why);
   tell("output", name, from, to);
   graph.remove_node(graph.producer(output));
-  graph.outputs()[index] = source;
+  std::ranges::replace(graph.outputs(), output, source);  // it may be listed more than once
   graph.rename_tensor(output, name + "_reshaped");
   graph.rename_tensor(source, name);
   set_shape(graph.tensor(source), to);
