@@ -430,13 +430,12 @@ class Results:
         return os.path.join(self.folder, "models", f"{key}.{name}")
 
     def facts(self, key):
-        """None also for a task that failed: it may go better this time."""
+        """Of a task that is finished; None for others."""
         try:
             with open(os.path.join(self.folder, "tasks", key + ".json"), encoding="utf-8") as file:
-                facts = json.load(file)
+                return json.load(file)
         except (OSError, ValueError):
             return None
-        return None if "error" in facts else facts
 
     def has_models(self, key):
         return all(os.path.exists(self.model(key, name)) for name in ("built.rknn", "float.rknn"))
