@@ -9,12 +9,6 @@
 namespace orknn::importer::caffe {
 namespace {
 
-std::string_view text_of(wire::Bytes bytes) {
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  return text;
-}
-
 // --- names of layer types
 
 struct TypeName {
@@ -225,10 +219,7 @@ Result<Blob> blob_from_wire(wire::Bytes bytes, const std::shared_ptr<const void>
       keep_packed(parts);
       ORKNN_TRY(wire::append(field, parts.gathered));
     } else if (field.number == 7 && field.type == wire::WireType::Bytes) {
-      wire::Reader shape(field.bytes);
-      for (wire::Field dim; shape.next(dim);)
-        if (dim.number == 1) ORKNN_TRY(wire::append(dim, parts.shape));
-      if (!shape.status()) return shape.status();
+      ORKNN_TRY(read_fields(field.bytes, wire::Slot{1, parts.shape}));
     } else if (field.number == 8) {
       keep_packed(parts);
       ORKNN_TRY(wire::for_each_fixed<uint64_t>(
@@ -255,14 +246,11 @@ Status weights_of_layer(wire::Bytes bytes, const LayerNumbers& numbers, const st
                         Weights& weights) {
   std::string_view name;
   std::vector<wire::Bytes> blobs;
-  wire::Reader reader(bytes);
-  for (wire::Field field; reader.next(field);) {
-    if (field.number == numbers.name) (void)field.get(name);
-    if (field.number == numbers.blobs && field.type == wire::WireType::Bytes) blobs.push_back(field.bytes);
-    if (numbers.blobs == kOldNumbers.blobs && field.number == kOldestLayerNumber && field.type == wire::WireType::Bytes)
-      ORKNN_TRY(weights_of_layer(field.bytes, kOldestNumbers, keeper, weights));
-  }
-  if (!reader.status()) return reader.status();
+  ORKNN_TRY(read_fields(bytes, wire::Slot{numbers.name, name}, wire::Slot{numbers.blobs, blobs}));
+  if (numbers.blobs == kOldNumbers.blobs)
+    ORKNN_TRY(read_fields(bytes, wire::Slot{kOldestLayerNumber, [&](wire::Bytes layer) {
+                                              return weights_of_layer(layer, kOldestNumbers, keeper, weights);
+                                            }}));
   if (blobs.empty()) return {};
   auto& list = weights[std::string(name)];
   if (!list.empty()) return {};  // layers of one name share what the first one has
@@ -311,7 +299,7 @@ bool looks_like_text_net(std::string_view text) {
 }  // namespace
 
 bool looks_like_text(wire::Bytes bytes) {
-  const std::string_view head = text_of(bytes.first(std::min<size_t>(bytes.size(), 512)));
+  const std::string_view head = wire::text_of(bytes.first(std::min<size_t>(bytes.size(), 512)));
   return std::all_of(head.begin(), head.end(), [](char c) {
     return static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\r' || c == '\t' || c == '\f' || c == '\v';
   });
@@ -319,7 +307,7 @@ bool looks_like_text(wire::Bytes bytes) {
 
 bool looks_like_net(wire::Bytes bytes) {
   if (bytes.empty()) return false;
-  if (looks_like_text(bytes)) return looks_like_text_net(text_of(bytes));
+  if (looks_like_text(bytes)) return looks_like_text_net(wire::text_of(bytes));
   wire::Reader reader(bytes);
   size_t names = 0;
   for (wire::Field field; reader.next(field);) {
@@ -336,7 +324,7 @@ bool looks_like_net(wire::Bytes bytes) {
 }
 
 Result<NetDescription> parse_net(wire::Bytes bytes) {
-  ORKNN_TRY_ASSIGN(const Message net, looks_like_text(bytes) ? Message::from_text(wire::TextReader(text_of(bytes)))
+  ORKNN_TRY_ASSIGN(const Message net, looks_like_text(bytes) ? Message::from_text(wire::TextReader(wire::text_of(bytes)))
                                                              : Message::from_wire(bytes, schema_of("Net")));
   Status problem;
   const Parameters p(net, problem), stated = p.message("state");
@@ -361,19 +349,15 @@ Result<NetDescription> parse_net(wire::Bytes bytes) {
 
 Result<Weights> parse_weights(wire::Bytes bytes, std::shared_ptr<const void> keeper) {
   if (looks_like_text(bytes)) {
-    ORKNN_TRY_ASSIGN(std::vector<std::byte> encoded, wire::encode_text(text_of(bytes), schema_of("NetBlobs")));
+    ORKNN_TRY_ASSIGN(std::vector<std::byte> encoded, wire::encode_text(wire::text_of(bytes), schema_of("NetBlobs")));
     const auto holder = std::make_shared<const std::vector<std::byte>>(std::move(encoded));
     bytes = *holder;
     keeper = holder;
   }
   Weights weights;
-  wire::Reader reader(bytes);
-  for (wire::Field field; reader.next(field);) {
-    if (field.type != wire::WireType::Bytes) continue;
-    if (field.number == 100) ORKNN_TRY(weights_of_layer(field.bytes, kCurrentNumbers, keeper, weights));
-    if (field.number == 2) ORKNN_TRY(weights_of_layer(field.bytes, kOldNumbers, keeper, weights));
-  }
-  if (!reader.status()) return reader.status();
+  ORKNN_TRY(
+      read_fields(bytes, wire::Slot{2, [&](wire::Bytes layer) { return weights_of_layer(layer, kOldNumbers, keeper, weights); }},
+                  wire::Slot{100, [&](wire::Bytes layer) { return weights_of_layer(layer, kCurrentNumbers, keeper, weights); }}));
   return weights;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "import/wire/text_reader.h"
+
 namespace orknn::importer::darknet {
 namespace {
 // No network has more layers than this; a file of nothing but brackets must not become millions of them.
@@ -9,12 +11,6 @@ constexpr size_t kMaxLayers = 20000;
 constexpr size_t kMaxWarnings = 20;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0'; }
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  return text;
-}
 
 // Takes the next line off the front, without its end.
 std::string_view take_line(std::string_view& text) {
@@ -53,7 +49,7 @@ std::string_view Section::get(const std::string& key) const {
 Result<Description> parse_description(std::span<const std::byte> bytes) {
   Description result;
   Section* current = nullptr;
-  std::string_view text = text_of(bytes);
+  std::string_view text = wire::text_of(bytes);
   for (size_t number = 1; !text.empty(); ++number) {
     const std::string line = without_blanks(take_line(text));
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
@@ -99,7 +95,7 @@ Result<Description> parse_description(std::span<const std::byte> bytes) {
 }
 
 bool looks_like_description(std::span<const std::byte> bytes) {
-  std::string_view text = text_of(bytes.first(std::min<size_t>(bytes.size(), 4096)));
+  std::string_view text = wire::text_of(bytes.first(std::min<size_t>(bytes.size(), 4096)));
   while (!text.empty()) {
     const std::string line = without_blanks(take_line(text));
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;

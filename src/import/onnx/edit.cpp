@@ -16,7 +16,6 @@ namespace orknn::importer::onnx {
 namespace {
 
 using wire::Field;
-using wire::Reader;
 using wire::WireType;
 using wire::Writer;
 
@@ -229,12 +228,11 @@ using Renames = std::map<std::string, std::string, std::less<>>;
 // Copies the fields of `message`; `replace(field, writer)` returns true for those that it wrote itself.
 template <class Replace>
 Status copy_message(Bytes message, Writer& to, Replace&& replace) {
-  Reader reader(message);
-  for (Field field; reader.next(field);) {
+  return wire::for_each_field(message, [&](const Field& field) -> Status {
     ORKNN_TRY_ASSIGN(const bool done, replace(field));
     if (!done) to.field(field);
-  }
-  return reader.status();
+    return {};
+  });
 }
 
 Status rename_graph(Bytes message, const Renames& renames, Writer& to, int depth);
@@ -418,9 +416,7 @@ Status write_graph(Bytes message, const ModelProto& model, std::vector<Change>& 
       }));
     } else if (field.number == kGraphInput || field.number == kGraphOutput || field.number == kGraphValueInfo) {
       std::string_view name;
-      Reader reader(field.bytes);
-      for (Field inner; reader.next(inner);)
-        if (inner.number == kValueName) name = text_of(inner);
+      ORKNN_TRY(read_fields(field.bytes, wire::Slot{kValueName, name}));
       const auto found = changed.find(name);
       if (found == changed.end()) return false;
       if (field.number == kGraphValueInfo) return true;  // stated the old shape
@@ -454,11 +450,8 @@ Status write_model(Bytes file, const Writer& graph, Writer& to) {
 }
 
 Result<Bytes> graph_message(Bytes file) {
-  Reader reader(file);
-  for (Field field; reader.next(field);)
-    if (field.number == kModelGraph && field.type == WireType::Bytes) return field.bytes;
-  ORKNN_TRY(reader.status());
-  return invalid_model("the file holds no graph");
+  ORKNN_TRY_ASSIGN(const std::vector<Bytes> graphs, wire::messages_of(file, kModelGraph));
+  return graphs.empty() ? invalid_model("the file holds no graph") : Result<Bytes>(graphs.front());
 }
 
 // --- weights in files of their own

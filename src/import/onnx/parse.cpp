@@ -5,7 +5,7 @@
 namespace orknn::importer::onnx {
 namespace {
 using wire::Field;
-using wire::Reader;
+using wire::Slot;
 
 Status parse(StringEntry& e, Bytes bytes, int depth);
 Status parse(OperatorSetProto& o, Bytes bytes, int depth);
@@ -24,37 +24,21 @@ template <class F>
 Status for_each_field(Bytes message, int depth, F&& f) {
   if (depth > wire::kMaxDepth)
     return invalid_model("messages are nested too deeply").expected("at most " + std::to_string(wire::kMaxDepth) + " levels");
-  Reader reader(message);
-  for (Field field; reader.next(field);) ORKNN_TRY(f(field));
-  return reader.status();
+  return wire::for_each_field(message, f);
 }
 
-// What a field holds: a number or a text replaces what was there, a list grows, a message is merged. A field of another wire type
-// is ignored.
+// As wire::read_field; a message is merged with what was there.
 template <class T>
 Status read(const Field& field, T& target, int depth) {
-  if constexpr (requires { field.get(target); }) {
-    field.get(target);
-    return {};
-  } else if constexpr (requires { append(field, target); }) {
-    return append(field, target);
+  if constexpr (requires { parse(target, field.bytes, depth); }) {
+    return field.type == wire::WireType::Bytes ? parse(target, field.bytes, depth + 1) : Status();
+  } else if constexpr (requires { parse(target[0], field.bytes, depth); }) {
+    return field.type == wire::WireType::Bytes ? parse(target.emplace_back(), field.bytes, depth + 1) : Status();
   } else {
-    if (field.type != wire::WireType::Bytes) return {};
-    if constexpr (requires { target.emplace_back(); })
-      return read(field, target.emplace_back(), depth);
-    else
-      return parse(target, field.bytes, depth + 1);
+    return wire::read_field(field, target);
   }
 }
 
-// A field of a message, by its number, and where its value goes.
-template <class T>
-struct Slot {
-  uint32_t number;
-  T& target;
-};
-template <class T>
-Slot(uint32_t, T&) -> Slot<T>;  // clang 14 does not deduce it
 template <class... T>
 Status read_slots(const Field& field, int depth, const Slot<T>&... slots) {
   Status status;

@@ -167,21 +167,8 @@ Result<TensorData> TensorReader::from_fields(const TensorProto& tensor, DType dt
   }
   // The first walk counts, the second stores: nothing is allocated on the word of the shape alone.
   const bool packs_two = is_four_bit(dtype);
-  const auto walk = [&](auto&& store) -> Status {
-    wire::Reader reader(tensor.message);
-    for (wire::Field field; reader.next(field);) {
-      if (field.number != number) continue;
-      if (number == kFloatData)
-        ORKNN_TRY(wire::for_each_fixed<uint32_t>(field, store));
-      else if (number == kDoubleData)
-        ORKNN_TRY(wire::for_each_fixed<uint64_t>(field, store));
-      else
-        ORKNN_TRY(wire::for_each_varint(field, store));
-    }
-    return reader.status();
-  };
-  uint64_t found = 0;
-  ORKNN_TRY(walk([&](uint64_t) { ++found; }));
+  const wire::StoredList list{tensor.message, number, dtype};
+  ORKNN_TRY_ASSIGN(const uint64_t found, list.count());
   const uint64_t wanted = packs_two ? (static_cast<uint64_t>(count) + 1) / 2 : static_cast<uint64_t>(count);
   if (found != wanted) return wrong_size(count, dtype, dims, found, "values");
   TensorData t = TensorData::allocate(dtype, std::move(dims));
@@ -189,15 +176,11 @@ Result<TensorData> TensorReader::from_fields(const TensorProto& tensor, DType dt
   if (packs_two) {
     std::vector<uint8_t> packed;
     packed.reserve(found);
-    ORKNN_TRY(walk([&](uint64_t v) { packed.push_back(static_cast<uint8_t>(v)); }));
+    ORKNN_TRY(list.for_each([&](uint64_t v) { packed.push_back(static_cast<uint8_t>(v)); }));
     unpack_four_bit(packed.data(), reinterpret_cast<uint8_t*>(out), count, dtype == DType::Int4);
     return t;
   }
-  const size_t size = dtype_bytes(dtype);
-  ORKNN_TRY(walk([&](uint64_t v) {
-    if (dtype == DType::Bool) v = v != 0;
-    for (size_t i = 0; i < size; ++i) *out++ = static_cast<std::byte>(v >> (8 * i));
-  }));
+  ORKNN_TRY(list.store(out));
   return t;
 }
 

@@ -35,12 +35,7 @@ Result<TensorData> read_tensor(wire::Cursor& c, const std::shared_ptr<const void
   ORKNN_TRY_ASSIGN(const auto description, c.take(static_cast<uint64_t>(length)));
   DType dtype = DType::Undefined;
   Dims dims;
-  wire::Reader reader(description);
-  for (wire::Field f; reader.next(f);) {
-    if (int64_t number = 0; f.number == 1 && f.get(number)) dtype = dtype_of_number(number);
-    if (f.number == 2) ORKNN_TRY(wire::append(f, dims));
-  }
-  ORKNN_TRY(reader.status());
+  ORKNN_TRY(read_tensor_type(description, dtype, dims));
   if (dtype == DType::Undefined) return c.problem("a tensor of unknown element type");
   const auto count = checked_element_count(dims);
   if (!count || std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; }))

@@ -75,6 +75,8 @@ Status too_many_nested_blocks();
 
 // An element type by its number in ProgramDesc; Undefined when there is none.
 DType dtype_of_number(int64_t number);
+// The element type and the extents in a TensorDesc, where it states them.
+Status read_tensor_type(std::span<const std::byte> message, DType& dtype, ir::Dims& dims);
 // A shape with -1 for what is open. The batch of an input is 1 where it is not stated.
 ir::Shape shape_of_input(const ir::Dims& dims);
 

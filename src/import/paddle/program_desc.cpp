@@ -10,6 +10,7 @@ using namespace ir;
 namespace {
 using wire::Bytes;
 using wire::Field;
+using wire::Slot;
 
 // A variable of a block.
 struct Variable {
@@ -20,43 +21,15 @@ struct Variable {
   bool is_persistable = false;
 };
 
-template <class F>
-Status for_each_field(Bytes message, F&& f) {
-  wire::Reader reader(message);
-  for (Field field; reader.next(field);) ORKNN_TRY(f(field));
-  return reader.status();
-}
-
-Status read_text(const Field& field, std::string& to) {
-  if (std::string_view text; field.get(text)) to = text;
-  return {};
-}
-
 // VarType: its kind, and of a tensor its elements and extents.
 Status read_type(Bytes message, Variable& v) {
-  return for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 1) f.get(v.kind);
-    if (f.number != 3 || f.type != wire::WireType::Bytes) return {};
-    return for_each_field(f.bytes, [&](const Field& tensor) -> Status {
-      if (tensor.number != 1 || tensor.type != wire::WireType::Bytes) return {};
-      return for_each_field(tensor.bytes, [&](const Field& part) -> Status {
-        int64_t number = 0;
-        if (part.number == 1 && part.get(number)) v.dtype = dtype_of_number(number);
-        return part.number == 2 ? wire::append(part, v.dims) : Status();
-      });
-    });
-  });
+  const auto read_tensor = [&](Bytes type) { return read_tensor_type(type, v.dtype, v.dims); };
+  return read_fields(message, Slot{1, v.kind}, Slot{3, [&](Bytes tensor) { return read_fields(tensor, Slot{1, read_tensor}); }});
 }
 
-Result<Variable> read_variable(Bytes message) {
-  Variable v;
-  ORKNN_TRY(for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 1) return read_text(f, v.name);
-    if (f.number == 2 && f.type == wire::WireType::Bytes) return read_type(f.bytes, v);
-    if (f.number == 3) f.get(v.is_persistable);
-    return {};
-  }));
-  return v;
+Status read_variable(Bytes message, Variable& v) {
+  return read_fields(message, Slot{1, v.name}, Slot{2, [&](Bytes type) { return read_type(type, v); }},
+                     Slot{3, v.is_persistable});
 }
 
 void add_integer(Attribute& a, int64_t value) {
@@ -68,7 +41,7 @@ Status read_attribute_value(const Field& f, Attribute& a);
 
 // A value of any kind, as attributes of the last versions of Paddle 2 have it.
 Status read_scalar(Bytes message, Attribute& a) {
-  return for_each_field(message, [&](const Field& f) -> Status {
+  return wire::for_each_field(message, [&](const Field& f) -> Status {
     int64_t integer = 0;
     double number = 0;
     if ((f.number == 2 || f.number == 3) && f.get(integer)) add_integer(a, integer);
@@ -87,21 +60,15 @@ Status read_attribute_value(const Field& f, Attribute& a) {
     case 13:  // l
     case 15:  // longs
       return wire::for_each_varint(f, [&](uint64_t bits) { add_integer(a, static_cast<int64_t>(bits)); });
-    case 4:    // f
-    case 7: {  // floats
-      std::vector<float> values;
-      ORKNN_TRY(wire::append(f, values));
-      a.numbers.insert(a.numbers.end(), values.begin(), values.end());
-      return {};
-    }
+    case 4:  // f
+    case 7:  // floats
+      return wire::for_each_fixed<uint32_t>(f, [&](uint32_t bits) { a.numbers.push_back(std::bit_cast<float>(bits)); });
     case 16:  // float64s
     case 19:  // float64
       return wire::for_each_fixed<uint64_t>(f, [&](uint64_t bits) { a.numbers.push_back(std::bit_cast<double>(bits)); });
-    case 5:    // s
-    case 8: {  // strings
-      if (std::string_view text; f.get(text)) a.texts.emplace_back(text);
-      return {};
-    }
+    case 5:  // s
+    case 8:  // strings
+      return wire::read_field(f, a.texts);
     case 20:  // scalar
     case 21:  // scalars
       return f.type == wire::WireType::Bytes ? read_scalar(f.bytes, a) : Status();
@@ -112,10 +79,8 @@ Status read_attribute_value(const Field& f, Attribute& a) {
 Status read_attribute(Bytes message, OldOperator& op) {
   std::string name;
   Attribute value;
-  ORKNN_TRY(for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 1) return read_text(f, name);
-    return read_attribute_value(f, value);
-  }));
+  ORKNN_TRY(wire::for_each_field(
+      message, [&](const Field& f) { return f.number == 1 ? wire::read_field(f, name) : read_attribute_value(f, value); }));
   op.attributes[name] = std::move(value);
   return {};
 }
@@ -123,46 +88,24 @@ Status read_attribute(Bytes message, OldOperator& op) {
 Status read_place(Bytes message, std::map<std::string, std::vector<std::string>, std::less<>>& to) {
   std::string name;
   std::vector<std::string> values;
-  ORKNN_TRY(for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 1) return read_text(f, name);
-    if (std::string_view text; f.number == 2 && f.get(text)) values.emplace_back(text);
-    return {};
-  }));
+  ORKNN_TRY(read_fields(message, Slot{1, name}, Slot{2, values}));
   to[name] = std::move(values);
   return {};
 }
 
-Result<OldOperator> read_operator(Bytes message) {
-  OldOperator op;
-  ORKNN_TRY(for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 3) return read_text(f, op.type);
-    if (f.type != wire::WireType::Bytes) return {};
-    if (f.number == 1) return read_place(f.bytes, op.inputs);
-    if (f.number == 2) return read_place(f.bytes, op.outputs);
-    if (f.number == 4) return read_attribute(f.bytes, op);
-    return {};
-  }));
-  return op;
+Status read_operator(Bytes message, OldOperator& op) {
+  return read_fields(message, Slot{1, [&](Bytes place) { return read_place(place, op.inputs); }},
+                     Slot{2, [&](Bytes place) { return read_place(place, op.outputs); }}, Slot{3, op.type},
+                     Slot{4, [&](Bytes attribute) { return read_attribute(attribute, op); }});
 }
 
 struct Block {
   std::vector<Variable> variables;
   std::vector<OldOperator> operators;
 };
-Result<Block> read_block(Bytes message) {
-  Block block;
-  ORKNN_TRY(for_each_field(message, [&](const Field& f) -> Status {
-    if (f.type != wire::WireType::Bytes) return {};
-    if (f.number == 3) {
-      ORKNN_TRY_ASSIGN(Variable v, read_variable(f.bytes));
-      block.variables.push_back(std::move(v));
-    } else if (f.number == 4) {
-      ORKNN_TRY_ASSIGN(OldOperator op, read_operator(f.bytes));
-      block.operators.push_back(std::move(op));
-    }
-    return {};
-  }));
-  return block;
+Status read_block(Bytes message, Block& block) {
+  return read_fields(message, Slot{3, [&](Bytes m) { return read_variable(m, block.variables.emplace_back()); }},
+                     Slot{4, [&](Bytes m) { return read_operator(m, block.operators.emplace_back()); }});
 }
 
 // A program may write a variable again (in place): every value gets a name of its own, of which the first is the variable's.
@@ -432,6 +375,13 @@ DType dtype_of_number(int64_t number) {
   }
 }
 
+Status read_tensor_type(std::span<const std::byte> message, DType& dtype, Dims& dims) {
+  std::optional<int64_t> number;
+  ORKNN_TRY(read_fields(message, Slot{1, number}, Slot{2, dims}));
+  if (number) dtype = dtype_of_number(*number);
+  return {};
+}
+
 Status too_many_nested_blocks() {
   return unsupported("blocks within blocks are not supported")
       .expected("at most " + std::to_string(kMostNestedBlocks) + " levels");
@@ -456,19 +406,10 @@ bool looks_like_program_desc(std::span<const std::byte> bytes) {
 Result<Program> parse_program_desc(std::span<const std::byte> bytes) {
   Program program;
   std::vector<Block> blocks;
-  ORKNN_TRY(for_each_field(bytes, [&](const Field& f) -> Status {
-    if (f.type != wire::WireType::Bytes) return {};
-    if (f.number == 1) {
-      ORKNN_TRY_ASSIGN(Block block, read_block(f.bytes));
-      blocks.push_back(std::move(block));
-    }
-    if (f.number == 4)
-      return for_each_field(f.bytes, [&](const Field& v) -> Status {
-        if (v.number == 1) v.get(program.version);
-        return {};
-      });
-    return {};
-  }));
+  ORKNN_TRY(read_fields(bytes, Slot{1, [&](Bytes block) { return read_block(block, blocks.emplace_back()); }},
+                        Slot{4, [&](Bytes version) {
+                               return read_fields(version, Slot{1, program.version});
+                             }}));
   if (blocks.empty()) return invalid_model("the file holds no block").hint("is it the .pdmodel of an inference model?");
   constexpr int64_t kTensor = 7;
   for (const Variable& v : blocks[0].variables)

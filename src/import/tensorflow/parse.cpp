@@ -3,93 +3,54 @@
 namespace orknn::importer::tensorflow {
 namespace {
 using wire::Field;
+using wire::read_fields;
 using wire::Reader;
+using wire::Slot;
 using wire::WireType;
 
-// Calls f(field) for each field of a message.
-template <class F>
-Status for_each_field(Bytes message, F&& f) {
-  Reader reader(message);
-  for (Field field; reader.next(field);) ORKNN_TRY(f(field));
-  return reader.status();
-}
-
-// A map entry: key 1, value 2.
-Status parse_entry(Bytes message, std::string_view& key, Bytes& value) {
-  return for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 1) f.get(key);
-    if (f.number == 2) f.get(value);
-    return {};
-  });
-}
-
 Status parse_node(Bytes message, NodeDef& node) {
-  return for_each_field(message, [&](const Field& f) -> Status {
-    std::string_view text;
-    if (f.number == 1) f.get(node.name);
-    if (f.number == 2) f.get(node.op);
-    if (f.number == 3 && f.get(text)) node.inputs.push_back(text);
-    if (f.number == 5 && f.type == WireType::Bytes) {
-      AttributeDef& a = node.attributes.emplace_back();
-      ORKNN_TRY(parse_entry(f.bytes, a.name, a.value));
-    }
-    return {};
-  });
+  return read_fields(message, Slot{1, node.name}, Slot{2, node.op}, Slot{3, node.inputs},
+                     Slot{5, [&](Bytes entry) -> Status {
+                            ORKNN_TRY_ASSIGN(const wire::MapEntry attribute, wire::map_entry(entry));
+                            node.attributes.push_back({attribute.key, attribute.value});
+                            return {};
+                          }});
 }
 
 Status parse_argument(Bytes message, ArgumentDef& argument) {
-  return for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 1) f.get(argument.name);
-    if (f.number == 3) f.get(argument.type);
-    if ((f.number == 5 || f.number == 6) && !f.bytes.empty()) argument.is_list = true;
-    return {};
-  });
+  constexpr uint32_t kNumberAttribute = 5, kTypesAttribute = 6;
+  Bytes number, types;
+  ORKNN_TRY(read_fields(message, Slot{1, argument.name}, Slot{3, argument.type}, Slot{kNumberAttribute, number},
+                        Slot{kTypesAttribute, types}));
+  argument.is_list = !number.empty() || !types.empty();
+  return {};
 }
 
 Status parse_signature(Bytes message, FunctionDef& function) {
-  return for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 1) f.get(function.name);
-    if (f.number == 2 && f.type == WireType::Bytes) ORKNN_TRY(parse_argument(f.bytes, function.inputs.emplace_back()));
-    if (f.number == 3 && f.type == WireType::Bytes) ORKNN_TRY(parse_argument(f.bytes, function.outputs.emplace_back()));
-    return {};
-  });
+  return read_fields(message, Slot{1, function.name},
+                     Slot{2, [&](Bytes m) { return parse_argument(m, function.inputs.emplace_back()); }},
+                     Slot{3, [&](Bytes m) { return parse_argument(m, function.outputs.emplace_back()); }});
 }
 
 Status parse_function(Bytes message, FunctionDef& function) {
-  return for_each_field(message, [&](const Field& f) -> Status {
-    if (f.type != WireType::Bytes) return {};
-    if (f.number == 1) return parse_signature(f.bytes, function);
-    if (f.number == 3) return parse_node(f.bytes, function.nodes.emplace_back());
-    if (f.number == 4) {
-      std::string_view key;
-      Bytes value;
-      ORKNN_TRY(parse_entry(f.bytes, key, value));
-      function.results.emplace_back(key, std::string_view(reinterpret_cast<const char*>(value.data()), value.size()));
-    }
-    return {};
-  });
-}
-
-Status parse_library(Bytes message, GraphDef& graph) {
-  return for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 1 && f.type == WireType::Bytes) return parse_function(f.bytes, graph.functions.emplace_back());
-    return {};
-  });
+  const auto add_result = [&](Bytes entry) {
+    auto& [argument, tensor] = function.results.emplace_back();
+    return read_fields(entry, Slot{1, argument}, Slot{2, tensor});
+  };
+  return read_fields(message, Slot{1, [&](Bytes m) { return parse_signature(m, function); }},
+                     Slot{3, [&](Bytes m) { return parse_node(m, function.nodes.emplace_back()); }}, Slot{4, add_result});
 }
 
 Status parse_graph_def(Bytes message, GraphDef& graph) {
-  return for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 3) f.get(graph.producer);
-    if (f.type != WireType::Bytes) return {};
-    if (f.number == 1) return parse_node(f.bytes, graph.nodes.emplace_back());
-    if (f.number == 2) return parse_library(f.bytes, graph);
-    if (f.number == 4)
-      return for_each_field(f.bytes, [&](const Field& version) -> Status {
-        if (version.number == 1) version.get(graph.producer);
-        return {};
-      });
-    return {};
-  });
+  const auto add_function = [&](Bytes m) { return parse_function(m, graph.functions.emplace_back()); };
+  return read_fields(message, Slot{1, [&](Bytes m) { return parse_node(m, graph.nodes.emplace_back()); }},
+                     Slot{2,
+                          [&](Bytes library) {
+                            return read_fields(library, Slot{1, add_function});
+                          }},
+                     Slot{3, graph.producer}, Slot{4, [&](Bytes versions) {
+                                                     return read_fields(versions, Slot{1, graph.producer});
+                                                   }});
 }
 
 // The first field `number` that holds bytes.
@@ -137,7 +98,7 @@ bool looks_like_graph(Bytes file) { return is_graph(unwrap(file)); }
 Result<AttributeValue> parse_attribute(Bytes value) {
   AttributeValue a;
   using Kind = AttributeValue::Kind;
-  ORKNN_TRY(for_each_field(value, [&](const Field& f) -> Status {
+  ORKNN_TRY(wire::for_each_field(value, [&](const Field& f) -> Status {
     const auto take = [&](auto& into, Kind kind) {
       if (f.get(into)) a.kind = kind;
     };
@@ -158,11 +119,7 @@ Result<AttributeValue> parse_attribute(Bytes value) {
       case 10:
         if (!f.get(a.message)) break;
         a.kind = Kind::Function;
-        ORKNN_TRY(for_each_field(a.message, [&](const Field& g) -> Status {
-          if (g.number == 1) g.get(a.text);
-          return {};
-        }));
-        break;
+        return read_fields(a.message, Slot{1, a.text});
       default: break;
     }
     return {};
@@ -188,62 +145,40 @@ Result<std::string_view> called_function(const NodeDef& node) {
 }
 
 namespace {
-// Elements of a list: `add` appends those of each field with this number.
-template <class T, class Add>
-Result<std::vector<T>> elements_of(const AttributeValue& list, std::string_view what, uint32_t number, Add add) {
+// Elements of a list, which are the fields with this number.
+template <class T>
+Result<std::vector<T>> elements_of(const AttributeValue& list, std::string_view what, uint32_t number) {
   if (list.kind != AttributeValue::Kind::List)
     return invalid_model("an attribute has the wrong type").expected("a list of " + std::string(what));
   std::vector<T> values;
-  ORKNN_TRY(
-      for_each_field(list.message, [&](const Field& f) -> Status { return f.number == number ? add(f, values) : Status(); }));
+  ORKNN_TRY(read_fields(list.message, Slot{number, values}));
   return values;
 }
-constexpr auto append = [](const Field& f, auto& values) { return wire::append(f, values); };
-constexpr auto append_one = [](const Field& f, auto& values) -> Status {
-  if (typename std::remove_reference_t<decltype(values)>::value_type value; f.get(value)) values.push_back(value);
-  return {};
-};
 }  // namespace
 
-Result<std::vector<int64_t>> parse_int_list(const AttributeValue& list) {
-  return elements_of<int64_t>(list, "integers", 3, append);
-}
-Result<std::vector<float>> parse_float_list(const AttributeValue& list) { return elements_of<float>(list, "numbers", 4, append); }
+Result<std::vector<int64_t>> parse_int_list(const AttributeValue& list) { return elements_of<int64_t>(list, "integers", 3); }
+Result<std::vector<float>> parse_float_list(const AttributeValue& list) { return elements_of<float>(list, "numbers", 4); }
 Result<std::vector<std::string_view>> parse_string_list(const AttributeValue& list) {
-  return elements_of<std::string_view>(list, "strings", 2, append_one);
+  return elements_of<std::string_view>(list, "strings", 2);
 }
-Result<std::vector<int64_t>> parse_type_list(const AttributeValue& list) {
-  return elements_of<int64_t>(list, "types", 6, append);
-}
-Result<std::vector<Bytes>> parse_shape_list(const AttributeValue& list) {
-  return elements_of<Bytes>(list, "shapes", 7, append_one);
-}
+Result<std::vector<int64_t>> parse_type_list(const AttributeValue& list) { return elements_of<int64_t>(list, "types", 6); }
+Result<std::vector<Bytes>> parse_shape_list(const AttributeValue& list) { return elements_of<Bytes>(list, "shapes", 7); }
 Result<std::vector<std::string_view>> parse_function_list(const AttributeValue& list) {
-  ORKNN_TRY_ASSIGN(const auto functions, elements_of<Bytes>(list, "functions", 9, append_one));
+  ORKNN_TRY_ASSIGN(const auto functions, elements_of<Bytes>(list, "functions", 9));
   std::vector<std::string_view> names;
-  for (Bytes function : functions) {
-    ORKNN_TRY(for_each_field(function, [&name = names.emplace_back()](const Field& f) -> Status {
-      if (f.number == 1) f.get(name);
-      return {};
-    }));
-  }
+  for (Bytes function : functions) ORKNN_TRY(read_fields(function, Slot{1, names.emplace_back()}));
   return names;
 }
 
 Result<std::optional<ir::Shape>> parse_shape(Bytes message) {
   ir::Dims sizes;
   bool unknown_rank = false;
-  ORKNN_TRY(for_each_field(message, [&](const Field& f) -> Status {
-    if (f.number == 3) f.get(unknown_rank);
-    if (f.number != 2 || f.type != WireType::Bytes) return {};
-    int64_t size = 0;
-    ORKNN_TRY(for_each_field(f.bytes, [&](const Field& d) -> Status {
-      if (d.number == 1) d.get(size);
-      return {};
-    }));
-    sizes.push_back(size);
-    return {};
-  }));
+  ORKNN_TRY(read_fields(message,
+                        Slot{2,
+                             [&](Bytes extent) {
+                               return read_fields(extent, Slot{1, sizes.emplace_back(0)});
+                             }},
+                        Slot{3, unknown_rank}));
   if (unknown_rank) return std::optional<ir::Shape>();
   ir::Shape shape;
   for (int64_t size : sizes) {

@@ -11,8 +11,6 @@
 
 namespace orknn::importer::tensorflow {
 namespace {
-using wire::Field;
-using wire::Reader;
 using wire::Writer;
 
 // --- signatures
@@ -23,11 +21,8 @@ Result<std::vector<std::string>> tensors_of(Bytes signature, uint32_t side) {
   ORKNN_TRY_ASSIGN(const std::vector<Bytes> entries, wire::messages_of(signature, side));
   for (const Bytes entry : entries) {
     ORKNN_TRY_ASSIGN(const wire::MapEntry tensor, wire::map_entry(entry));
-    Reader reader(tensor.value);
     std::string_view name;
-    for (Field field; reader.next(field);)
-      if (field.number == 1) field.get(name);
-    ORKNN_TRY(reader.status());
+    ORKNN_TRY(read_fields(tensor.value, wire::Slot{1, name}));
     if (!name.empty()) by_name.emplace(tensor.key, name);
   }
   std::vector<std::string> tensors;

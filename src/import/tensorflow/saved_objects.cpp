@@ -5,8 +5,7 @@
 
 namespace orknn::importer::tensorflow {
 namespace {
-using wire::Field;
-using wire::Reader;
+using wire::Slot;
 
 // An object of either file, whose numbers differ.
 struct Object {
@@ -17,25 +16,17 @@ struct Object {
 Status read_member(Bytes message, Object& object) {
   uint64_t number = 0;
   std::string_view name;
-  Reader reader(message);
-  for (Field field; reader.next(field);) {
-    if (field.number == 1) field.get(number);
-    if (field.number == 2) field.get(name);
-  }
+  ORKNN_TRY(read_fields(message, Slot{1, number}, Slot{2, name}));
   object.members.emplace_back(name, number);
-  return reader.status();
+  return {};
 }
 
 // A value of an object in the files of variables; that of a variable is called so.
 Status read_value(Bytes message, Object& object) {
   std::string_view name, key;
-  Reader reader(message);
-  for (Field field; reader.next(field);) {
-    if (field.number == 1) field.get(name);
-    if (field.number == 3) field.get(key);
-  }
+  ORKNN_TRY(read_fields(message, Slot{1, name}, Slot{3, key}));
   if (name == "VARIABLE_VALUE") object.value = key;
-  return reader.status();
+  return {};
 }
 
 enum class ObjectsOf { SavedModel, Variables };
@@ -44,13 +35,9 @@ Result<std::vector<Object>> read_objects(Bytes message, ObjectsOf file) {
   ORKNN_TRY_ASSIGN(const std::vector<Bytes> messages, wire::messages_of(message, 1));
   for (const Bytes m : messages) {
     Object& object = objects.emplace_back();
-    Reader reader(m);
-    for (Field field; reader.next(field);) {
-      if (field.type != wire::WireType::Bytes) continue;
-      if (field.number == 1) ORKNN_TRY(read_member(field.bytes, object));
-      if (field.number == 2 && file == ObjectsOf::Variables) ORKNN_TRY(read_value(field.bytes, object));
-    }
-    ORKNN_TRY(reader.status());
+    ORKNN_TRY(
+        read_fields(m, Slot{1, [&](Bytes member) { return read_member(member, object); }},
+                    Slot{2, [&](Bytes value) { return file == ObjectsOf::Variables ? read_value(value, object) : Status(); }}));
   }
   return objects;
 }
@@ -80,10 +67,10 @@ std::vector<std::string_view> values_of(const std::vector<Object>& saved, const 
 // The objects that a function was made with: it takes them after its arguments.
 Result<std::vector<size_t>> captured_objects(Bytes function) {
   std::vector<size_t> objects;
-  Reader reader(function);
-  for (Field field; reader.next(field);)
-    if (field.number == 2) ORKNN_TRY(wire::for_each_varint(field, [&](uint64_t number) { objects.push_back(number); }));
-  ORKNN_TRY(reader.status());
+  ORKNN_TRY(wire::for_each_field(function, [&](const wire::Field& field) -> Status {
+    if (field.number != 2) return {};
+    return wire::for_each_varint(field, [&](uint64_t number) { objects.push_back(number); });
+  }));
   return objects;
 }
 }  // namespace

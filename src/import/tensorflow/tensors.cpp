@@ -9,8 +9,6 @@ namespace orknn::importer::tensorflow {
 namespace {
 using ir::Dims;
 using ir::TensorData;
-using wire::Field;
-using wire::Reader;
 
 // A list that is too short repeats its last value; beyond this many bytes we take that for damage rather than allocate.
 constexpr int64_t kMaxFilledBytes = int64_t{1} << 28;
@@ -57,24 +55,15 @@ Result<TensorData> from_content(DType dtype, Dims dims, int64_t count, Bytes con
 
 Result<TensorValue> read_tensor(Bytes message, const std::shared_ptr<const void>& keeper) {
   int64_t type = 0;
-  Bytes content;
-  ir::Shape shape;
-  Reader header(message);
-  for (Field f; header.next(f);) {
-    if (f.number == kType) f.get(type);
-    if (f.number == kContent) f.get(content);
-    if (f.number == kShape && f.type == wire::WireType::Bytes) {
-      ORKNN_TRY_ASSIGN(auto stated, parse_shape(f.bytes));
-      if (!stated) return invalid_model("a constant has no shape");
-      shape = *std::move(stated);
-    }
-  }
-  ORKNN_TRY(header.status());
+  Bytes content, shape_message;
+  ORKNN_TRY(read_fields(message, wire::Slot{kType, type}, wire::Slot{kShape, shape_message}, wire::Slot{kContent, content}));
+  ORKNN_TRY_ASSIGN(const auto shape, parse_shape(shape_message));
+  if (!shape) return invalid_model("a constant has no shape");
   const DType dtype = to_dtype(type);
   if (dtype == DType::Undefined) return unsupported("constants of type " + std::string(type_name(type)) + " are not supported");
   TensorValue value;
-  auto dims = to_dims(shape);
-  if (!dims) return invalid_model("a constant has an extent that is not known").found(ir::to_string(shape));
+  auto dims = to_dims(*shape);
+  if (!dims) return invalid_model("a constant has an extent that is not known").found(ir::to_string(*shape));
   value.dims = *std::move(dims);
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(value.dims));
   if (!content.empty()) {
@@ -83,22 +72,8 @@ Result<TensorValue> read_tensor(Bytes message, const std::shared_ptr<const void>
   }
 
   // The first walk counts, the second stores: nothing is allocated on the word of the shape alone.
-  const uint32_t number = list_of(dtype);
-  const auto walk = [&](auto&& store) -> Status {
-    Reader reader(message);
-    for (Field f; reader.next(f);) {
-      if (f.number != number) continue;
-      if (number == kFloats)
-        ORKNN_TRY(wire::for_each_fixed<uint32_t>(f, store));
-      else if (number == kDoubles)
-        ORKNN_TRY(wire::for_each_fixed<uint64_t>(f, store));
-      else
-        ORKNN_TRY(wire::for_each_varint(f, store));
-    }
-    return reader.status();
-  };
-  uint64_t found = 0;
-  ORKNN_TRY(walk([&](uint64_t) { ++found; }));
+  const wire::StoredList list{message, list_of(dtype), dtype};
+  ORKNN_TRY_ASSIGN(const uint64_t found, list.count());
   if (found > static_cast<uint64_t>(count))
     return invalid_model("the data does not fit the shape")
         .expected(std::to_string(count) + " values for " + std::string(dtype_name(dtype)) + ir::to_string(value.dims))
@@ -111,12 +86,9 @@ Result<TensorValue> read_tensor(Bytes message, const std::shared_ptr<const void>
   value.data = is_fill ? TensorData::zeros(dtype, {}) : TensorData::zeros(dtype, value.dims);
   if (found == 0) return value;
   auto* const begin = static_cast<std::byte*>(value.data.mutable_data());
-  std::byte* out = begin;
-  ORKNN_TRY(walk([&](uint64_t v) {
-    if (dtype == DType::Bool) v = v != 0;
-    for (size_t i = 0; i < size; ++i) *out++ = static_cast<std::byte>(v >> (8 * i));
-  }));
-  for (std::byte* end = begin + value.data.bytes(); out < end; out += size) std::memcpy(out, out - size, size);
+  ORKNN_TRY(list.store(begin));
+  std::byte* const end = begin + value.data.bytes();
+  for (std::byte* out = begin + found * size; out < end; out += size) std::memcpy(out, out - size, size);
   return value;
 }
 

@@ -6,8 +6,7 @@
 
 namespace orknn::importer::tensorflow {
 namespace {
-using wire::Field;
-using wire::Reader;
+using wire::Slot;
 using wire::take_varint;
 
 // --- the sorted table: blocks of entries, an index block that names them, a footer that names the index
@@ -58,20 +57,6 @@ Status for_each_entry(Bytes block, F&& f) {
 
 // --- entries
 
-Status parse_entry_message(Bytes message, int64_t& type, Bytes& shape, int64_t& part, int64_t& offset, int64_t& size,
-                           bool& is_sliced) {
-  Reader reader(message);
-  for (Field field; reader.next(field);) {
-    if (field.number == 1) field.get(type);
-    if (field.number == 2) field.get(shape);
-    if (field.number == 3) field.get(part);
-    if (field.number == 4) field.get(offset);
-    if (field.number == 5) field.get(size);
-    if (field.number == 7) is_sliced = true;
-  }
-  return reader.status();
-}
-
 // One text: its length, a checksum of that, its bytes.
 Status take_text(Bytes stored, Bytes& text) {
   constexpr size_t kChecksumBytes = 4;
@@ -84,12 +69,7 @@ Status take_text(Bytes stored, Bytes& text) {
 
 Result<int64_t> part_count(Bytes header) {
   int64_t parts = 1, order = 0;
-  Reader reader(header);
-  for (Field field; reader.next(field);) {
-    if (field.number == 1) field.get(parts);
-    if (field.number == 2) field.get(order);
-  }
-  ORKNN_TRY(reader.status());
+  ORKNN_TRY(read_fields(header, Slot{1, parts}, Slot{2, order}));
   if (order != 0) return unsupported("variables of a machine with another order of bytes are not supported");
   if (parts < 1 || parts > kMostParts) return damaged().found(std::to_string(parts) + " parts");
   return parts;
@@ -143,7 +123,12 @@ Status VariableBundle::add(std::string_view name, Bytes message) {
   Bytes shape;
   int64_t part = 0, offset = 0, size = 0;
   bool is_sliced = false;
-  ORKNN_TRY(parse_entry_message(message, entry.type, shape, part, offset, size, is_sliced));
+  const auto note_slice = [&](Bytes) {
+    is_sliced = true;
+    return Status();
+  };
+  ORKNN_TRY(read_fields(message, Slot{1, entry.type}, Slot{2, shape}, Slot{3, part}, Slot{4, offset}, Slot{5, size},
+                        Slot{7, note_slice}));
   // Other texts and variables in slices are not weights of a network; a node that needs one reports it as missing.
   const bool is_objects = name == kObjects;
   if (is_sliced || (to_dtype(entry.type) == DType::Undefined && !is_objects)) return {};

@@ -134,21 +134,13 @@ Status truncated_list() {
 
 Result<std::vector<Bytes>> messages_of(Bytes message, uint32_t number) {
   std::vector<Bytes> found;
-  Reader reader(message);
-  for (Field field; reader.next(field);)
-    if (field.number == number && field.type == WireType::Bytes) found.push_back(field.bytes);
-  ORKNN_TRY(reader.status());
+  ORKNN_TRY(read_fields(message, Slot{number, found}));
   return found;
 }
 
 Result<MapEntry> map_entry(Bytes message) {
   MapEntry entry;
-  Reader reader(message);
-  for (Field field; reader.next(field);) {
-    if (field.number == 1) field.get(entry.key);
-    if (field.number == 2) field.get(entry.value);
-  }
-  ORKNN_TRY(reader.status());
+  ORKNN_TRY(read_fields(message, Slot{1, entry.key}, Slot{2, entry.value}));
   return entry;
 }
 

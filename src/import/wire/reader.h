@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -88,6 +89,56 @@ Status for_each_fixed(const Field& field, F&& f) {
   return {};
 }
 
+Status append(const Field& field, std::vector<int64_t>& values);
+Status append(const Field& field, std::vector<float>& values);
+
+// Calls f(field) for each field of a message; f returns a Status.
+template <class F>
+Status for_each_field(Bytes message, F&& f) {
+  Reader reader(message);
+  for (Field field; reader.next(field);) ORKNN_TRY(f(field));
+  return reader.status();
+}
+
+// A field of a message, by its number, and where its contents go: a number or a text replaces what was there, a list grows, a
+// function is called with each message. A field of another wire type is ignored.
+template <class T>
+struct Slot {
+  uint32_t number;
+  T&& target;
+};
+template <class T>
+Slot(uint32_t, T&&) -> Slot<T>;
+
+template <class T>
+Status read_field(const Field& field, T& target) {
+  if constexpr (requires { field.get(target); }) {
+    field.get(target);
+  } else if constexpr (requires { append(field, target); }) {
+    return append(field, target);
+  } else if constexpr (requires { target(field.bytes); }) {
+    if (field.type == WireType::Bytes) return target(field.bytes);
+  } else if constexpr (requires { target = std::string_view(); }) {
+    if (std::string_view text; field.get(text)) target = text;
+  } else if constexpr (std::constructible_from<typename T::value_type, std::string_view>) {
+    if (std::string_view text; field.get(text)) target.emplace_back(text);
+  } else if (typename T::value_type value{}; field.get(value)) {
+    if constexpr (requires { target.push_back(value); })
+      target.push_back(value);
+    else
+      target = value;
+  }
+  return {};
+}
+template <class... T>
+Status read_fields(Bytes message, const Slot<T>&... slots) {
+  return for_each_field(message, [&](const Field& field) {
+    Status status;
+    static_cast<void>(((field.number == slots.number && (status = read_field(field, slots.target), true)) || ...));
+    return status;
+  });
+}
+
 // The messages in field `number` of a message.
 Result<std::vector<Bytes>> messages_of(Bytes message, uint32_t number);
 
@@ -97,8 +148,5 @@ struct MapEntry {
   Bytes value;
 };
 Result<MapEntry> map_entry(Bytes message);
-
-Status append(const Field& field, std::vector<int64_t>& values);
-Status append(const Field& field, std::vector<float>& values);
 
 }  // namespace orknn::importer::wire

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "onnx_writer.h"
 
 namespace orknn::importer::wire {
@@ -52,6 +54,40 @@ TEST(Wire, ReadsListsPackedOrNot) {
     for (Field f; reader.next(f);) ASSERT_TRUE(append(f, read));
     EXPECT_EQ(read, values);
   }
+}
+
+TEST(Wire, FieldsGoIntoVariablesByTheirNumbers) {
+  const Message inner = Message().number(1, 5);
+  const std::string text = Message()
+                               .number(1, 3)
+                               .number(1, 4)
+                               .text(2, "a")
+                               .text(2, "b")
+                               .numbers(3, tests::Ints{7, 8}, true)
+                               .message(4, inner)
+                               .text(5, "last")
+                               .text(6, "no number")
+                               .number(9, 1)
+                               .bytes();
+  int64_t number = 0, within = 0;
+  std::vector<std::string_view> texts;
+  std::vector<int64_t> numbers;
+  std::string word;
+  std::optional<int64_t> absent, present, other_type;
+  ASSERT_TRUE(read_fields(bytes_of(text), Slot{1, number}, Slot{2, texts}, Slot{3, numbers},
+                          Slot{4,
+                               [&](Bytes message) {
+                                 return read_fields(message, Slot{1, within});
+                               }},
+                          Slot{5, word}, Slot{6, other_type}, Slot{7, absent}, Slot{9, present}));
+  EXPECT_EQ(number, 4);
+  EXPECT_EQ(texts, (std::vector<std::string_view>{"a", "b"}));
+  EXPECT_EQ(numbers, (std::vector<int64_t>{7, 8}));
+  EXPECT_EQ(within, 5);
+  EXPECT_EQ(word, "last");
+  EXPECT_EQ(present, 1);
+  EXPECT_FALSE(absent || other_type);
+  EXPECT_FALSE(read_fields(bytes_of(text.substr(0, text.size() - 1)), Slot{1, number})) << "the message is cut";
 }
 
 TEST(Wire, PassesOverGroups) {

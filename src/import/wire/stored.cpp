@@ -36,4 +36,18 @@ TensorData stored_tensor(DType dtype, ir::Dims dims, std::span<const std::byte> 
   return copy;
 }
 
+Result<uint64_t> StoredList::count() const {
+  uint64_t count = 0;
+  ORKNN_TRY(for_each([&](uint64_t) { ++count; }));
+  return count;
+}
+
+Status StoredList::store(std::byte* to) const {
+  const size_t size = dtype_bytes(dtype);
+  return for_each([&](uint64_t bits) {
+    if (dtype == DType::Bool) bits = bits != 0;
+    for (size_t i = 0; i < size; ++i) *to++ = static_cast<std::byte>(bits >> (8 * i));
+  });
+}
+
 }  // namespace orknn::importer::wire

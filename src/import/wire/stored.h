@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "import/wire/reader.h"
 #include "ir/tensor_data.h"
 
 namespace orknn::importer::wire {
@@ -37,5 +38,26 @@ class Cursor {
 // mapped, where alignment allows for it, else it is a copy. A stored bool is true unless it is 0.
 ir::TensorData stored_tensor(DType dtype, ir::Dims dims, std::span<const std::byte> bytes,
                              const std::shared_ptr<const void>& keeper);
+
+// The values of a tensor in a repeated field of a message, in any number of pieces: floats and doubles as they are, other types
+// as varints.
+struct StoredList {
+  std::span<const std::byte> message;
+  uint32_t number;
+  DType dtype;
+
+  // Calls f(uint64_t bits) for each value.
+  template <class F>
+  Status for_each(F&& f) const {
+    return for_each_field(message, [&](const Field& field) -> Status {
+      if (field.number != number) return {};
+      if (dtype == DType::Float32) return for_each_fixed<uint32_t>(field, f);
+      if (dtype == DType::Float64) return for_each_fixed<uint64_t>(field, f);
+      return for_each_varint(field, f);
+    });
+  }
+  Result<uint64_t> count() const;
+  Status store(std::byte* to) const;  // where there is room for count() values
+};
 
 }  // namespace orknn::importer::wire

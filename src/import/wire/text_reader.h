@@ -13,6 +13,13 @@
 
 namespace orknn::importer::wire {
 
+// A file as text, without a byte order mark.
+inline std::string_view text_of(Bytes bytes) {
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
 // One field, or one element of a field written as a list. The get functions say whether the text suits the type asked for.
 struct TextField {
   enum class Kind : uint8_t { Scalar, String, Message };  // Scalar: a number or a bare word
