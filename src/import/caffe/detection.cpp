@@ -30,8 +30,8 @@ Result<std::vector<PriorGrid::Size>> sizes_of(const Parameters& p) {
 // Boxes around every place of a feature map, then their variances: [1, 2, 4 * boxes].
 Result<TensorId> prior_box(Layer& l, TensorId map, TensorId image) {
   const Parameters p = l.parameters("prior_box_param");
-  ORKNN_TRY_ASSIGN(const Dims map_dims, l.picture_dims(map, "to place boxes"));
-  ORKNN_TRY_ASSIGN(const Dims image_dims, l.picture_dims(image, "to place boxes"));
+  ORKNN_TRY_ASSIGN(const Dims map_dims, l.need_dims(map, "to place boxes", 4));
+  ORKNN_TRY_ASSIGN(const Dims image_dims, l.need_dims(image, "to place boxes", 4));
   const int64_t size = p.integer("img_size", 0);
   const int64_t image_height = p.integer("img_h", size ? size : image_dims[2]),
                 image_width = p.integer("img_w", size ? size : image_dims[3]);

@@ -24,7 +24,7 @@ Result<TensorId> correlation(Layer& l, TensorId a, TensorId b) {
 
 // Each pixel comes from where the flow points to, between four pixels; from outside of the picture comes nothing.
 Result<TensorId> flow_warp(Layer& l, TensorId picture, TensorId flow) {
-  ORKNN_TRY_ASSIGN(const Dims dims, l.picture_dims(picture, "to warp it"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(picture, "to warp it", 4));
   const int64_t height = dims[2], width = dims[3];
   if (height < 1 || width < 1 || height > kMostPixels || width > kMostPixels)
     return unsupported("the size of the picture is out of range").found(to_string(dims));
@@ -59,7 +59,7 @@ Result<TensorId> accumulate(Layer& l, Operands bottoms) {
   std::vector<Dims> dims;
   int64_t most_height = 0, most_width = 0;
   for (TensorId x : bottoms) {
-    ORKNN_TRY_ASSIGN(Dims d, l.picture_dims(x, "to resize it"));
+    ORKNN_TRY_ASSIGN(Dims d, l.need_dims(x, "to resize it", 4));
     most_height = std::max(most_height, d[2]);
     most_width = std::max(most_width, d[3]);
     dims.push_back(std::move(d));
@@ -95,7 +95,7 @@ Result<TensorId> data_augmentation(Layer& l, Operands bottoms) {
   const Parameters p = l.parameters("augmentation_param");
   const TensorId x = bottoms[0];
   const auto recompute = static_cast<double>(p.integer("recompute_mean", 0));
-  ORKNN_TRY_ASSIGN(const Dims dims, l.picture_dims(x, "to take off its mean"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to take off its mean", 4));
   if (recompute <= 0) return x;
   const Blob* seen = l.stored(0);
   const double count = seen && seen->values.count() == 1 ? static_cast<double>(seen->values.as<float>()[0]) : recompute + 1;

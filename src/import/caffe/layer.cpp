@@ -52,12 +52,6 @@ Result<Dims> Layer::extents(TensorId x, int64_t begin, int64_t end, std::string_
   return dims;
 }
 
-Result<Dims> Layer::picture_dims(TensorId x, std::string_view reason) const {
-  ORKNN_TRY_ASSIGN(Dims dims, need_dims(x, reason));
-  if (dims.size() != 4) return unsupported("the bottom must hold pictures").expected("4 axes").found(to_string(dims));
-  return dims;
-}
-
 Result<int64_t> Layer::axis_of(TensorId x, const Parameters& parameters, std::string_view name, int64_t fallback) const {
   ORKNN_TRY_ASSIGN(const int64_t rank, need_rank(x, "to find the axis"));
   return normalize_axis(parameters.integer(name, fallback), rank);

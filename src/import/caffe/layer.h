@@ -54,8 +54,6 @@ class Layer : public Emitter {
   // Extents of the axes from `begin` up to `end`, which have to be known.
   Result<ir::Dims> extents(ir::TensorId x, int64_t begin, int64_t end, std::string_view reason) const;
   Result<int64_t> extent(ir::TensorId x, int64_t axis, std::string_view reason) const;
-  // The same of all four axes of pictures [N,C,H,W].
-  Result<ir::Dims> picture_dims(ir::TensorId x, std::string_view reason) const;
   // An axis of `x` that a parameter names, negative ones counted from the end.
   Result<int64_t> axis_of(ir::TensorId x, const Parameters& parameters, std::string_view name, int64_t fallback) const;
 

@@ -38,7 +38,7 @@ Result<TensorId> plane_starts(Layer& l, int64_t images, int64_t channels, int64_
 
 // The second top tells where in its plane each maximum was.
 Result<std::vector<TensorId>> pooled_with_mask(Layer& l, TensorId x, const Window& window) {
-  ORKNN_TRY_ASSIGN(const Dims dims, l.picture_dims(x, "to number its pixels"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to number its pixels", 4));
   const auto outputs = l.emit_all("MaxPool", {x}, window.attributes(), 2);
   ORKNN_TRY_ASSIGN(const TensorId starts, plane_starts(l, dims[0], dims[1], dims[2] * dims[3]));
   return std::vector{outputs[0], l.cast(l.sub(outputs[1], starts), DType::Float32)};
@@ -57,7 +57,7 @@ Result<std::vector<TensorId>> pooling(Layer& l, TensorId x) {
     const std::string mode = p.word("round_mode", "CEIL");
     window.ceil = p.flag("ceil_mode", mode != "FLOOR" && mode != "1");
   } else if (with_mask) {
-    ORKNN_TRY_ASSIGN(const Dims dims, l.picture_dims(x, "to pool it with a mask"));
+    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to pool it with a mask", 4));
     window.kernel = {dims[2], dims[3]};
   }
   if (with_mask) return pooled_with_mask(l, x, window);
@@ -70,7 +70,7 @@ Result<std::vector<TensorId>> pooling(Layer& l, TensorId x) {
 Result<TensorId> spatial_pyramid(Layer& l, TensorId x) {
   const Parameters p = l.parameters("spp_param");
   const Pool pool = pool_of(p);
-  ORKNN_TRY_ASSIGN(const Dims dims, l.picture_dims(x, "to divide it"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to divide it", 4));
   if (dims[2] < 1 || dims[3] < 1) return invalid_model("the picture is empty").found(to_string(dims));
   std::vector<TensorId> rows;
   for (int64_t level = 0, levels = p.integer("pyramid_height", 1, 1, 16); level < levels; ++level) {
@@ -92,7 +92,7 @@ Result<TensorId> spatial_pyramid(Layer& l, TensorId x) {
 Result<TensorId> upsample(Layer& l, Operands bottoms) {
   constexpr int64_t kMostScale = 1024, kMostExtent = 1 << 20;
   const Parameters p = l.parameters("upsample_param");
-  ORKNN_TRY_ASSIGN(const Dims dims, l.picture_dims(bottoms[0], "to enlarge it"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(bottoms[0], "to enlarge it", 4));
   const int64_t scale = p.integer("scale", p.integer("stride", 2), 1, kMostScale);
   const int64_t scale_h = p.integer("scale_h", scale, 1, kMostScale), scale_w = p.integer("scale_w", scale, 1, kMostScale);
   if (bottoms.size() == 1) return repeat_pixels(l, bottoms[0], scale_h, scale_w);

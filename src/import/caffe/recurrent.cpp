@@ -52,7 +52,7 @@ Result<TensorId> lstm_layer(Layer& l, const Sequence& s, const Gates& g) {
 
 // What the input contributes to all steps at once: [T,N,rows of the weights].
 TensorId projected(Layer& l, const Sequence& s, TensorId weight, TensorId bias, int64_t rows) {
-  return l.reshape(product(l, {l.reshape(s.x, {s.steps * s.batch, s.inputs}), weight, bias}), {s.steps, s.batch, rows});
+  return l.reshape(l.linear(l.reshape(s.x, {s.steps * s.batch, s.inputs}), weight, bias), {s.steps, s.batch, rows});
 }
 
 // Unrolls: `step` makes the new hidden state from what the input contributes to the step and the marker [N,1], which is 0 where a
@@ -108,7 +108,7 @@ Result<TensorId> with_static(Layer& l, const Sequence& s, const Extras& e, Opera
         .found(to_string(dims));
   ORKNN_TRY_ASSIGN(const int64_t inputs, checked_element_count(std::span(dims).subspan(1)));
   ORKNN_TRY_ASSIGN(const TensorId weight, matrix(l, 2, "static_weight", rows, inputs));
-  const TensorId fixed = product(l, {l.reshape(bottoms[2], {s.batch, inputs}), weight});
+  const TensorId fixed = l.linear(l.reshape(bottoms[2], {s.batch, inputs}), weight);
   return l.add(contributions, l.reshape(fixed, {1, s.batch, rows}));
 }
 
@@ -162,7 +162,7 @@ Result<std::vector<TensorId>> rnn(Layer& l, Operands bottoms) {
                      return hidden;
                    }));
   const TensorId rows = l.reshape(states, {s.steps * s.batch, s.outputs});
-  const TensorId y = l.reshape(l.unary("Tanh", product(l, {rows, output_weight, output_bias})), {s.steps, s.batch, s.outputs});
+  const TensorId y = l.reshape(l.unary("Tanh", l.linear(rows, output_weight, output_bias)), {s.steps, s.batch, s.outputs});
   if (!e.exposed || l.top_count() < 2) return std::vector{y};
   return std::vector{y, l.reshape(hidden, {1, s.batch, s.outputs})};
 }

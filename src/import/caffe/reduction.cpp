@@ -22,7 +22,7 @@ Result<TensorId> arg_max(Layer& l, TensorId x) {
   const TensorId k = l.add_ints("k", {count});
   if (p.has("axis")) {
     ORKNN_TRY_ASSIGN(const int64_t axis, l.axis_of(x, p, "axis", 1));
-    const auto best = l.emit_all("TopK", {x, k}, {{"axis", axis}}, 2);
+    const auto best = l.top_k(x, k, axis);
     return with_values ? best[0] : l.cast(best[1], DType::Float32);
   }
   const auto best = l.emit_all("TopK", {l.emit("Flatten", {x}, {{"axis", int64_t{1}}}), k}, {{"axis", int64_t{1}}}, 2);

@@ -31,7 +31,7 @@ Result<TensorId> resized(Layer& l, TensorId x, const Dims& dims, const Size& siz
 }
 
 Result<Size> size_of(Layer& l, TensorId like) {
-  ORKNN_TRY_ASSIGN(const Dims dims, l.picture_dims(like, "to resample as it"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(like, "to resample as it", 4));
   return Size{dims[2], dims[3]};
 }
 
@@ -39,7 +39,7 @@ Result<Size> size_of(Layer& l, TensorId like) {
 Result<TensorId> interp(Layer& l, Operands bottoms) {
   const Parameters p = l.parameters("interp_param");
   TensorId x = bottoms[0];
-  ORKNN_TRY_ASSIGN(Dims dims, l.picture_dims(x, "to resample it"));
+  ORKNN_TRY_ASSIGN(Dims dims, l.need_dims(x, "to resample it", 4));
   const int64_t before = p.integer("pad_beg", 0), after = p.integer("pad_end", 0);
   const int64_t zoom = p.integer("zoom_factor", 1, 1, 1024), shrink = p.integer("shrink_factor", 1, 1, kMaxExtent);
   if (before > 0 || after > 0 || before < -kMaxExtent || after < -kMaxExtent)
@@ -78,7 +78,7 @@ Result<TensorId> resample(Layer& l, Operands bottoms) {
   enum Kind { Nearest, Linear, Cubic };
   const Parameters p = l.parameters("resample_param");
   const size_t kind = p.choice("type", Linear, {"NEAREST", "LINEAR", "CUBIC"}, 1);
-  ORKNN_TRY_ASSIGN(const Dims dims, l.picture_dims(bottoms[0], "to resample it"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(bottoms[0], "to resample it", 4));
   ORKNN_TRY_ASSIGN(const Size size, new_size(l, bottoms, p, dims));
   if (kind == Nearest) return resized(l, bottoms[0], dims, size, nearest_floor());
   Attributes attributes = sampling(kind == Cubic ? "cubic" : "linear", "half_pixel");
@@ -92,7 +92,7 @@ Result<TensorId> resize(Layer& l, Operands bottoms) {
   std::string type;
   for (const char* name : {"interp_mode", "type", "mode", "function_type", "intepolation_type", "interpolation_type"})
     type = p.word(name, type);
-  ORKNN_TRY_ASSIGN(const Dims dims, l.picture_dims(bottoms[0], "to resample it"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(bottoms[0], "to resample it", 4));
   ORKNN_TRY_ASSIGN(const Size size, new_size(l, bottoms, p, dims));
   const bool nearest = type.find("NEAREST") != std::string::npos || type.find("nearest") != std::string::npos;
   const char* places = p.flag("align_corners", false) ? "align_corners" : "asymmetric";

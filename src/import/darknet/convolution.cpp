@@ -195,9 +195,7 @@ Result<Parameters> take_connected(Layer& l, int64_t inputs, int64_t outputs, boo
 }
 
 TensorId connect(Layer& l, TensorId rows, const Parameters& p, std::string_view activation) {
-  std::vector<TensorId> inputs{rows, p.weight};
-  if (!p.scale) inputs.push_back(p.bias);
-  const TensorId y = l.emit("Gemm", inputs, {{"transB", int64_t{1}}});
+  const TensorId y = l.linear(rows, p.weight, p.scale ? TensorId{} : p.bias);
   return activate(l, p.scale ? batch_normalized(l, y, p) : y, activation);
 }
 

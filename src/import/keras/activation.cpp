@@ -57,7 +57,7 @@ Result<TensorId> sparsemax(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to sort it"));
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(l.argument(1, "axis").integer(-1), std::ssize(dims)));
   const int64_t count = dims[static_cast<size_t>(axis)];
-  const TensorId sorted = l.emit_all("TopK", {x, l.add_ints("k", {count})}, {{"axis", axis}}, 2)[0];
+  const TensorId sorted = l.top_k(x, count, axis)[0];
   const TensorId sums = cumulative(l, "CumSum", sorted, axis, false, false);
   const TensorId ranks = l.add(l.cast(positions(l, count, axis, std::ssize(dims)), l.dtype_of(x)), 1);
   const TensorId counts = l.cast(l.binary("Greater", l.add(l.mul(ranks, sorted), 1), sums), l.dtype_of(x));

@@ -88,8 +88,7 @@ Result<TensorId> transposed(Layer& l, TensorId x) {
   const PictureFormat format = l.format(Spatial);
   ORKNN_TRY_ASSIGN(const TensorId kernel, l.weight(0));
   ORKNN_TRY_ASSIGN(const Dims dims, filter_dims(l, kernel, Spatial));
-  ORKNN_TRY_ASSIGN(const Dims extents, l.need_dims(x, "to size the result"));
-  if (extents.size() != Spatial + 2) return shape_mismatch("the input has the wrong rank").found(to_string(extents));
+  ORKNN_TRY_ASSIGN(const Dims extents, l.need_dims(x, "to size the result", Spatial + 2));
   ORKNN_TRY_ASSIGN(Window window, window_of(l, format, {}, {dims.begin(), dims.end() - 2}));
   const bool is_same = window.padding == Window::Padding::Same;
   const std::vector<int64_t> more = l.config["output_padding"].integers(Spatial);

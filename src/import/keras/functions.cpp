@@ -280,7 +280,7 @@ Result<TensorId> take(Layer& l, TensorId x) {
 }
 Result<TensorId> take_along(Layer& l, TensorId x, TensorId indices) {
   ORKNN_TRY_ASSIGN(const int64_t axis, axis_of(l, x, 2, "axis", -1));
-  return l.emit("GatherElements", {x, indices}, {{"axis", axis}});
+  return l.gather_elements(x, indices, axis);
 }
 Result<TensorId> as_one_hot(Layer& l, TensorId x) {
   const int64_t count = l.argument(1, "num_classes").integer(l.argument(1, "depth").integer(0));

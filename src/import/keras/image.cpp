@@ -22,8 +22,7 @@ struct PictureSize {
 };
 Result<PictureSize> size_of(Layer& l, TensorId x) {
   const PictureFormat format = l.format(2);
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to size the result"));
-  if (dims.size() != 4) return shape_mismatch("the layer needs pictures").found(to_string(dims));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to size the result", 4));
   return PictureSize{format, dims[format.axis(0)], dims[format.axis(1)]};
 }
 

@@ -91,7 +91,7 @@ Layer::Layer(Layer& outer, std::string kind, const Json& own_config, std::vector
 void Layer::warn(const std::string& text) { build.network.warnings.push_back("layer '" + call.path + "': " + text); }
 
 Result<TensorId> Layer::operand(size_t i) {
-  if (i >= inputs_.size()) return invalid_model("an input of the layer is missing").expected("at least " + std::to_string(i + 1));
+  if (i >= inputs_.size()) return missing_input(i, inputs_.size());
   is_read_[i] = true;
   return inputs_[i];
 }

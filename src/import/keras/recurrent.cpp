@@ -73,13 +73,13 @@ struct Masked {
     return m;
   }
   TensorId picked(Layer& l, TensorId x, TensorId places, int64_t width) const {
-    return l.emit("GatherElements", {x, l.expand(l.unsqueeze(places, {2}), Dims{steps, batch, width})}, {{"axis", int64_t{0}}});
+    return l.gather_elements(x, l.expand(l.unsqueeze(places, {2}), Dims{steps, batch, width}), 0);
   }
   // Those that count first, in their order.
   TensorId moved_together(Layer& l, TensorId x, TensorId mask, int64_t width) const {
     const TensorId size = l.add_int_scalar("steps", steps);
     const TensorId rank = l.sub(l.mul(l.cast(mask, DType::Int64), size), positions(l, steps, 0, 2));
-    const TensorId order = l.emit_all("TopK", {l.cast(rank, DType::Float32), l.reshape(size, {1})}, {{"axis", int64_t{0}}}, 2)[1];
+    const TensorId order = l.top_k(l.cast(rank, DType::Float32), l.reshape(size, {1}), 0)[1];
     return picked(l, x, order, width);
   }
   TensorId put_back(Layer& l, TensorId sequence, int64_t width) const {

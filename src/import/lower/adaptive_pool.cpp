@@ -68,7 +68,7 @@ TensorId uneven_positions(Emitter& e, TensorId x, const Dims& dims, std::span<co
   const TensorId all = e.expand(places, Dims{dims[0], dims[1], count, width});
   std::vector<int64_t> shape{dims[0], dims[1]};
   shape.insert(shape.end(), size.begin(), size.end());
-  return e.reshape(e.emit("GatherElements", {all, greatest}, {{"axis", int64_t{3}}}), shape);
+  return e.reshape(e.gather_elements(all, greatest, 3), shape);
 }
 }  // namespace
 

@@ -117,6 +117,14 @@ Result<Dims> Emitter::need_dims(TensorId id, std::string_view reason) const {
   return *std::move(dims);
 }
 
+Result<Dims> Emitter::need_dims(TensorId id, std::string_view reason, size_t rank) const {
+  ORKNN_TRY_ASSIGN(Dims dims, need_dims(id, reason));
+  if (dims.size() == rank) return dims;
+  return shape_mismatch("'" + graph_.tensor(id).name + "' has the wrong rank")
+      .expected(std::to_string(rank))
+      .found(to_string(dims));
+}
+
 Result<std::vector<int64_t>> Emitter::need_ints(TensorId id, std::string_view reason) const {
   const TensorData* value = graph_.constant(id);
   if (!value)
@@ -256,6 +264,10 @@ Status wrong_input_count(size_t found, size_t least, size_t most) {
   return invalid_model("the number of inputs is wrong").expected(std::move(expected)).found(std::to_string(found));
 }
 
+Status missing_input(size_t i, size_t count) {
+  return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(count) + " inputs");
+}
+
 Result<TensorId> Emitter::emit_same(std::string_view op, std::span<const TensorId> inputs) {
   const OpDef* def = ops_.find(op);
   ORKNN_ASSERT(def, "rows name operators of ours");
@@ -266,6 +278,12 @@ Result<TensorId> Emitter::emit_same(std::string_view op, std::span<const TensorI
 
 TensorId Emitter::clip(TensorId x, std::optional<double> least, std::optional<double> most) {
   return emit("Clip", {x, least ? scalar_like(x, *least, "min") : TensorId{}, most ? scalar_like(x, *most, "max") : TensorId{}});
+}
+
+TensorId Emitter::linear(TensorId rows, TensorId weights, TensorId bias) {
+  std::vector<TensorId> inputs{rows, weights};
+  if (bias) inputs.push_back(bias);
+  return emit("Gemm", std::move(inputs), {{"transB", int64_t{1}}});
 }
 
 TensorId Emitter::reduce(std::string_view op, TensorId x, const std::vector<int64_t>& axes, bool keep) {

@@ -41,7 +41,8 @@ class Emitter {
   Result<int64_t> need_rank(ir::TensorId id, std::string_view reason) const;
   Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason)
       const;  // refuses extents whose product is absurd: callers may multiply and add them
-  Result<std::vector<int64_t>> need_ints(ir::TensorId id, std::string_view reason) const;  // contents of a constant
+  Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason, size_t rank) const;  // and another rank
+  Result<std::vector<int64_t>> need_ints(ir::TensorId id, std::string_view reason) const;   // contents of a constant
   Result<std::vector<double>> need_doubles(ir::TensorId id, std::string_view reason) const;
   Result<int64_t> need_integer(ir::TensorId id, std::string_view reason) const;  // of a constant that holds one number
   Result<double> need_number(ir::TensorId id, std::string_view reason) const;
@@ -86,6 +87,8 @@ class Emitter {
   ir::TensorId mul(ir::TensorId x, double factor) { return with_scalar("Mul", x, factor); }
   ir::TensorId div(ir::TensorId x, double divisor) { return with_scalar("Div", x, divisor); }
   ir::TensorId matmul(ir::TensorId a, ir::TensorId b) { return emit("MatMul", {a, b}); }
+  // Rows times the transposed weights [out, in], plus the bias where there is one.
+  ir::TensorId linear(ir::TensorId rows, ir::TensorId weights, ir::TensorId bias = {});
   ir::TensorId where(ir::TensorId condition, ir::TensorId a, ir::TensorId b) { return emit("Where", {condition, a, b}); }
   ir::TensorId clip(ir::TensorId x, std::optional<double> least, std::optional<double> most);
   ir::TensorId softmax(ir::TensorId x, int64_t axis) { return emit("Softmax", {x}, {{"axis", axis}}); }
@@ -105,6 +108,15 @@ class Emitter {
   ir::TensorId gather(ir::TensorId x, ir::TensorId indices, int64_t axis) {
     return emit("Gather", {x, indices}, {{"axis", axis}});
   }
+  // One element along the axis for each index, whose shape is the result's.
+  ir::TensorId gather_elements(ir::TensorId x, ir::TensorId indices, int64_t axis) {
+    return emit("GatherElements", {x, indices}, {{"axis", axis}});
+  }
+  // The largest elements along an axis, in descending order, and their places.
+  std::vector<ir::TensorId> top_k(ir::TensorId x, ir::TensorId count, int64_t axis) {
+    return emit_all("TopK", {x, count}, {{"axis", axis}}, 2);
+  }
+  std::vector<ir::TensorId> top_k(ir::TensorId x, int64_t count, int64_t axis) { return top_k(x, add_ints("k", {count}), axis); }
   ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis);  // a single part is the result
   ir::TensorId stack(std::vector<ir::TensorId> parts, int64_t axis);   // along a new axis
   std::vector<ir::TensorId> split(ir::TensorId x, int64_t axis, const std::vector<int64_t>& sizes);
@@ -132,5 +144,7 @@ class Emitter {
 
 // A layer with another number of inputs than its operator takes.
 Status wrong_input_count(size_t found, size_t least, size_t most);
+// A layer of `count` inputs without this one.
+Status missing_input(size_t i, size_t count);
 
 }  // namespace orknn::importer

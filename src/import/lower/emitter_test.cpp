@@ -36,5 +36,25 @@ TEST(Emitter, TensorsOfUnknownRankAreTakenForMatrices) {
   EXPECT_FALSE(ir::infer_shapes(m.graph, m.e.ops()));
 }
 
+TEST(Emitter, AWrongRankIsReportedWithTheTensor) {
+  Emitted m;
+  const ir::TensorId x = m.input({2, 3});
+  EXPECT_TRUE(m.e.need_dims(x, "to look at it", 2));
+  const auto refused = m.e.need_dims(x, "to look at it", 4);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.status().to_string().find("has the wrong rank; expected 4, found [2,3]"), std::string::npos)
+      << refused.status().to_string();
+}
+
+TEST(Emitter, ShortFormsAreOurOperators) {
+  Emitted m;
+  const ir::TensorId x = m.counted({2, 3});
+  EXPECT_EQ(m.values(m.e.linear(x, m.floats({1, 3}, {1, 1, 1}), m.floats({1}, {10}))), (Values{13, 22}));
+  EXPECT_EQ(m.values(m.e.top_k(x, 2, 1)[0]), (Values{2, 1, 5, 4}));
+  EXPECT_EQ(m.values(m.e.gather_elements(
+                x, m.e.add_constant("i", ir::TensorData::from<int64_t>({2, 1}, std::vector<int64_t>{2, 0})), 1)),
+            (Values{2, 3}));
+}
+
 }  // namespace
 }  // namespace orknn::importer

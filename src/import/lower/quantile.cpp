@@ -16,9 +16,6 @@ Ranked smallest(Emitter& e, TensorId x, int64_t axis, int64_t count) {
       e.emit_all("TopK", {x, e.add_ints("k", {count})}, {{"axis", axis}, {"largest", int64_t{0}}, {"sorted", int64_t{1}}}, 2);
   return {sorted[0], sorted[1]};
 }
-TensorId at(Emitter& e, TensorId x, TensorId place, int64_t axis) {
-  return e.emit("GatherElements", {x, place}, {{"axis", axis}});
-}
 
 // Elements along one axis, which keeps one place per share.
 TensorId along_axis(Emitter& e, const Quantile& wanted, TensorId elements, int64_t axis, const ir::Dims& dims) {
@@ -36,7 +33,7 @@ TensorId along_axis(Emitter& e, const Quantile& wanted, TensorId elements, int64
   one_axis[static_cast<size_t>(axis)] = -1;
   const TensorId last = e.with_scalar("Max", e.sub(count, 1.0), 0);
   const TensorId place = e.mul(e.reshape(e.cast(wanted.share, type), one_axis), last);
-  const auto at_place = [&](TensorId number) { return at(e, sorted, e.cast(number, DType::Int64), axis); };
+  const auto at_place = [&](TensorId number) { return e.gather_elements(sorted, e.cast(number, DType::Int64), axis); };
   const TensorId below = e.unary("Floor", place), above = e.unary("Ceil", place);
   TensorId result;
   if (wanted.interpolation == "nearest")
@@ -65,8 +62,9 @@ Ranked median_of_numbers(Emitter& e, TensorId x, int64_t axis, int64_t count) {
   const Ranked sorted = smallest(e, e.where(is_nan, e.scalar_like(x, kInfinity), x), axis, count);
   const TensorId found = e.sub(e.full_like(missing, static_cast<double>(count)), missing);
   const TensorId middle = e.div(e.sub(found, 1.0), 2.0);  // of integers: 0 where nothing is found
-  const TensorId value = at(e, sorted.value, middle, axis);
-  return {e.where(e.with_scalar("Equal", found, 0), e.scalar_like(x, kNan), value), at(e, sorted.place, middle, axis)};
+  const TensorId value = e.gather_elements(sorted.value, middle, axis);
+  return {e.where(e.with_scalar("Equal", found, 0), e.scalar_like(x, kNan), value),
+          e.gather_elements(sorted.place, middle, axis)};
 }
 
 Result<TensorId> quantiles(Emitter& e, const Quantile& wanted) {

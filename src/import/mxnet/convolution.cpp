@@ -62,9 +62,7 @@ Result<TensorId> deconvolution(Layer& l, TensorId data) {
   const std::vector<int64_t> target = l.window("target_shape", n, 0, 0);
   std::vector<int64_t> adjust = l.window("adj", n, 0, 0);
   if (std::ranges::any_of(target, [](int64_t t) { return t != 0; })) {  // then padding and adjustment follow from it
-    ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to reach the target shape"));
-    if (in.size() != n + 2)
-      return shape_mismatch("the data does not have the rank of the kernel").expected(std::to_string(n + 2)).found(to_string(in));
+    ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to reach the target shape", n + 2));
     for (size_t i = 0; i < n; ++i) {
       const int64_t surplus = f.window.strides[i] * (in[i + 2] - 1) + f.window.reach(i) - target[i];
       if (surplus < 0)

@@ -55,9 +55,7 @@ TensorId pick_rows(Layer& l, TensorId x, TensorId indices, int64_t batch, int64_
 }
 TensorId pick_values(Layer& l, TensorId x, TensorId indices) { return l.gather_elements(x, indices, 1); }
 
-std::vector<TensorId> best_first(Layer& l, TensorId keys, int64_t count) {
-  return l.emit_all("TopK", {keys, l.add_ints("k", {count})}, {{"axis", int64_t{1}}}, 2);
-}
+std::vector<TensorId> best_first(Layer& l, TensorId keys, int64_t count) { return l.top_k(keys, count, 1); }
 
 // Indices that bring the marked rows of [batch, rows] to the front, in their order; then the others.
 TensorId front_order(Layer& l, TensorId mask, int64_t rows, int64_t count) {

@@ -23,8 +23,7 @@ Result<TensorId> embedding(Layer& l, TensorId indices) {
   const int64_t rows = l.integer("input_dim", 0), columns = l.integer("output_dim", 0);
   const std::optional<Dims> dims = rows > 0 && columns > 0 ? std::optional(Dims{rows, columns}) : std::nullopt;
   ORKNN_TRY_ASSIGN(const TensorId weight, l.parameter(1, "weight", dims, Fill::Random, DType::Float32));
-  ORKNN_TRY_ASSIGN(const Dims weight_dims, l.need_dims(weight, "to look up rows"));
-  if (weight_dims.size() != 2) return shape_mismatch("the table must be a matrix").found(to_string(weight_dims));
+  ORKNN_TRY_ASSIGN(const Dims weight_dims, l.need_dims(weight, "to look up rows", 2));
   ORKNN_TRY_ASSIGN(const TensorId legal, legal_indices(l, indices, weight_dims[0], "clip"));
   return l.gather(weight, legal, 0);
 }

@@ -67,9 +67,7 @@ Result<TensorId> Layer::operand(size_t i) const {
   if (i < node_.inputs.size())
     return invalid_model("variable '" + symbol_.nodes[node_.inputs[i].node].name + "' has no value")
         .hint("is the params file of this symbol complete?");
-  return invalid_model("input " + std::to_string(i) + " is missing")
-      .expected("at least " + std::to_string(i + 1) + " inputs")
-      .found(std::to_string(inputs_.size()));
+  return missing_input(i, inputs_.size());
 }
 
 Result<TensorId> Layer::parameter(size_t i, std::string_view role, const std::optional<Dims>& dims, Fill fill, DType dtype,

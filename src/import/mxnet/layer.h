@@ -78,10 +78,6 @@ class Layer : public Emitter {
   Result<ir::TensorId> to_channels_first(ir::TensorId x) { return is_channels_last() ? channels_first(x) : x; }
   Result<ir::TensorId> to_layout(ir::TensorId x) { return is_channels_last() ? channels_last(x) : x; }
   ir::TensorId floats(std::string_view role, ir::Dims dims, std::span<const float> values);
-  // `values` picked along an axis by indices of the result's shape.
-  ir::TensorId gather_elements(ir::TensorId values, ir::TensorId indices, int64_t axis) {
-    return emit("GatherElements", {values, indices}, {{"axis", axis}});
-  }
 
  private:
   template <class T>

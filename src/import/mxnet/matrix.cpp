@@ -16,14 +16,13 @@ Result<TensorId> fully_connected(Layer& l, TensorId x) {
   const std::optional<Dims> dims = features > 0 && hidden > 0 ? std::optional(Dims{hidden, features}) : std::nullopt;
   const DType dtype = l.dtype_of(x);
   ORKNN_TRY_ASSIGN(const TensorId weight, l.parameter(1, "weight", dims, Fill::Random, dtype, features));
-  std::vector<TensorId> inputs{x, weight};
+  TensorId bias;
   if (!l.flag("no_bias", false)) {
-    ORKNN_TRY_ASSIGN(const TensorId bias, l.vector(2, "bias", hidden, Fill::Zeros, dtype));
-    inputs.push_back(bias);
+    ORKNN_TRY_ASSIGN(bias, l.vector(2, "bias", hidden, Fill::Zeros, dtype));
   }
-  if (flatten || (rank && *rank == 2)) return l.emit("Gemm", std::move(inputs), {{"transB", int64_t{1}}});
+  if (flatten || (rank && *rank == 2)) return l.linear(x, weight, bias);
   const TensorId y = l.matmul(x, l.transpose(weight, {1, 0}));
-  return inputs.size() == 3 ? l.add(y, inputs[2]) : y;
+  return bias ? l.add(y, bias) : y;
 }
 
 namespace {

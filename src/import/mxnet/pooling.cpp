@@ -133,12 +133,6 @@ Result<TensorId> pooling_v1(Layer& l, TensorId x) { return pool(l, x, true); }
 Result<TensorId> pooling(Layer& l, TensorId x) { return pool(l, x, false); }
 
 namespace {
-Result<Dims> picture_dims(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(Dims in, l.need_dims(x, "to resize it"));
-  if (in.size() != 4) return shape_mismatch("the data must be [N,C,H,W]").found(to_string(in));
-  return in;
-}
-
 Result<TensorId> adaptive_average_pooling(Layer& l, TensorId x) {
   std::vector<int64_t> out = l.integers("output_size");
   if (out.empty()) out = {1};
@@ -168,7 +162,7 @@ Result<TensorId> bilinear_upsampling(Layer& l, TensorId x, int64_t channels, int
 }
 
 Result<TensorId> upsampling(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const Dims in, picture_dims(l, x));
+  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to resize it", 4));
   const std::string type = l.text("sample_type", "nearest");
   const int64_t scale = l.integer("scale", 1);
   if (scale < 1 || scale > 1000) return invalid_model("illegal scale").expected("1 to 1000").found(std::to_string(scale));
@@ -178,7 +172,7 @@ Result<TensorId> upsampling(Layer& l, TensorId x) {
   std::vector<TensorId> parts;
   for (size_t i = 0; i < l.operand_count(); ++i) {  // further inputs are brought to the size of the first
     ORKNN_TRY_ASSIGN(const TensorId part, l.operand(i));
-    ORKNN_TRY_ASSIGN(const Dims dims, picture_dims(l, part));
+    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(part, "to resize it", 4));
     if (dims[2] < 1 || dims[3] < 1 || height % dims[2] != 0 || width % dims[3] != 0)
       return shape_mismatch("input " + std::to_string(i) + " does not divide the result")
           .expected(std::to_string(height) + "x" + std::to_string(width))
@@ -193,14 +187,14 @@ Result<TensorId> upsampling(Layer& l, TensorId x) {
 }
 
 Result<TensorId> bilinear_resize(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const Dims in, picture_dims(l, x));
+  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to resize it", 4));
   const std::string mode = l.text("mode", "size");
   int64_t size[2] = {l.integer("height", 1), l.integer("width", 1)};
   const char* const scales[2] = {"scale_height", "scale_width"};
   Dims like;
   if (mode == "like") {
     ORKNN_TRY_ASSIGN(const TensorId other, l.operand(1));
-    ORKNN_TRY_ASSIGN(like, picture_dims(l, other));
+    ORKNN_TRY_ASSIGN(like, l.need_dims(other, "to resize it", 4));
   }
   for (size_t i = 0; i < 2; ++i) {
     const int64_t extent = in[i + 2], odd = extent % 2;

@@ -61,8 +61,7 @@ Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
     return unsupported("an LSTM with projection_size is not supported").hint("train without projection");
   if (l.has("lstm_state_clip_min") || l.has("lstm_state_clip_max"))
     return unsupported("clipped LSTM states (lstm_state_clip_min, lstm_state_clip_max)");
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to lay out the parameters"));
-  if (dims.size() != 3) return shape_mismatch("the data must be [time, batch, features]").found(to_string(dims));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to lay out the parameters", 3));
   const int64_t hidden = l.integer("state_size", 0), levels = l.integer("num_layers", 1),
                 directions = l.flag("bidirectional", false) ? 2 : 1;
   if (hidden < 1 || hidden > 1 << 16 || levels < 1 || levels > 256 || dims[2] > 1 << 20)

@@ -101,8 +101,7 @@ Result<TensorId> grid_generator(Layer& l, TensorId x) {
 TensorId bilinear_sampler(Layer& l, TensorId x, TensorId grid) { return sample(l, x, l.transpose(grid, {0, 2, 3, 1})); }
 
 Result<TensorId> spatial_transformer(Layer& l, TensorId x, TensorId matrices) {
-  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to sample it"));
-  if (in.size() != 4) return shape_mismatch("the data must be [N,C,H,W]").found(to_string(in));
+  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to sample it", 4));
   std::vector<int64_t> target = l.window("target_shape", 2, 0, 0);
   for (size_t i = 0; i < 2; ++i)
     if (target[i] < 1) target[i] = in[i + 2];
@@ -118,8 +117,7 @@ Result<TensorId> correlation(Layer& l, TensorId first, TensorId second) {
                 stride = l.integer("stride1", 1), step = l.integer("stride2", 1);
   if (pad < 0 || reach < 0 || kernel < 1 || kernel % 2 == 0 || stride < 1 || step < 1 || reach > 4096)
     return invalid_model("illegal pad_size, max_displacement, kernel_size or strides");
-  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(first, "to shift it"));
-  if (in.size() != 4) return shape_mismatch("the data must be [N,C,H,W]").found(to_string(in));
+  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(first, "to shift it", 4));
   const int64_t border = reach + (kernel - 1) / 2, radius = reach / step, shifts = (2 * radius + 1) * (2 * radius + 1);
   if (shifts > 2500)
     return unsupported("the correlation has too many shifts").expected("at most 2500").found(std::to_string(shifts));

@@ -177,13 +177,11 @@ Result<TensorId> slice_like(Layer& l, TensorId x, TensorId other) {
 }
 
 Result<TensorId> crop(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to cut it"));
-  if (in.size() != 4) return shape_mismatch("the data must be [N,C,H,W]").found(to_string(in));
+  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to cut it", 4));
   std::vector<int64_t> size = l.window("h_w", 2, 0, 0), offset = l.window("offset", 2, 0, 0);
   if (l.operand_count() > 1) {
     ORKNN_TRY_ASSIGN(const TensorId other, l.operand(1));
-    ORKNN_TRY_ASSIGN(const Dims like, l.need_dims(other, "to take its size"));
-    if (like.size() != 4) return shape_mismatch("the second input must be [N,C,H,W]").found(to_string(like));
+    ORKNN_TRY_ASSIGN(const Dims like, l.need_dims(other, "to take its size", 4));
     size = {like[2], like[3]};
   }
   if (l.flag("center_crop", false)) offset = {(in[2] - size[0]) / 2, (in[3] - size[1]) / 2};

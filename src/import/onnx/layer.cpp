@@ -17,7 +17,7 @@ std::optional<T> take(Attributes& attributes, const std::string& name) {
 }  // namespace
 
 Result<TensorId> Layer::operand(size_t i) const {
-  if (!has_input(i)) return invalid_model("input " + std::to_string(i) + " is required but absent");
+  if (!has_input(i)) return missing_input(i, operand_count());
   return input(i);
 }
 Status Layer::need_inputs(std::initializer_list<size_t> slots) const {

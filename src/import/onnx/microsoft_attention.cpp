@@ -117,8 +117,7 @@ Result<Layer::Outputs> attention_of(Layer& l, TensorId x, TensorId weight, Tenso
   Heads h{to_heads(l, parts[0], heads), to_heads(l, parts[1], heads), to_heads(l, parts[2], heads)};
   Extents extents{dims[0], dims[1], 0, dims[1]};
   if (l.has_input(past)) {
-    ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(past), "to read the cache"));
-    if (cache.size() != 5) return invalid_model("the cache has the wrong rank").expected("5").found(ir::to_string(cache));
+    ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(past), "to read the cache", 5));
     extents.past = cache[3];
     extents.total += cache[3];
     h.past_key = l.gather(l.input(past), l.add_int_scalar("keys", 0), 0);
@@ -190,8 +189,7 @@ Result<Layer::Outputs> multi_head_attention(Layer& l) {
   Extents extents{q[0], q[2], 0, k[2]};
   if (l.has_input(6)) {
     ORKNN_TRY(l.need_inputs({7}));
-    ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(6), "to read the cache"));
-    if (cache.size() != 4) return invalid_model("the cache has the wrong rank").expected("4").found(ir::to_string(cache));
+    ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(6), "to read the cache", 4));
     extents.past = cache[2];
     extents.total += cache[2];
     h.past_key = l.input(6);
@@ -246,8 +244,7 @@ Result<Layer::Outputs> decoder_attention(Layer& l) {
     return results;
   }
   ORKNN_TRY(l.need_inputs({6}));
-  ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(5), "to read the cache"));
-  if (cache.size() != 4) return invalid_model("the cache has the wrong rank").expected("4").found(ir::to_string(cache));
+  ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(5), "to read the cache", 4));
   if (!shares_buffer) {
     h.past_key = l.input(5);
     h.past_value = l.input(6);
@@ -304,10 +301,8 @@ Result<TensorId> extended(Layer& l, TensorId past, TensorId fresh, TensorId firs
   const TensorId last = l.add_int_scalar("last", kept[2] + dims[2] - 1);  // places after the new ones are hidden by the mask
   const TensorId index = l.where(l.binary("Less", keys, first), keys, l.binary("Min", fresh_place, last));
   const TensorId found =
-      dims[0] == 1
-          ? l.gather(whole, l.reshape(index, {total}), 2)
-          : l.emit("GatherElements", {whole, l.expand(l.unsqueeze(index, {1, 3}), Dims{dims[0], dims[1], total, dims[3]})},
-                   {{"axis", int64_t{2}}});
+      dims[0] == 1 ? l.gather(whole, l.reshape(index, {total}), 2)
+                   : l.gather_elements(whole, l.expand(l.unsqueeze(index, {1, 3}), Dims{dims[0], dims[1], total, dims[3]}), 2);
   const TensorId end = l.add(first, l.add_int_scalar("fresh", dims[2]));
   return l.where(l.unsqueeze(l.binary("Less", keys, end), {1, 3}), found, l.scalar_like(found, 0));
 }
@@ -357,8 +352,7 @@ Result<Layer::Outputs> group_query_attention(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t heads, head_count(l, "num_heads"));
   ORKNN_TRY_ASSIGN(const int64_t key_heads, head_count(l, "kv_num_heads"));
   TensorId q = l.input(0), k = l.input(1), v = l.input(2);
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(q, "to attend"));
-  if (dims.size() != 3) return invalid_model("attention needs sequences of vectors").found(ir::to_string(dims));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(q, "to attend", 3));
   if (k.is_none()) {  // all in one
     const int64_t size = dims[2] / (heads + 2 * key_heads);
     const std::vector<TensorId> parts = l.split(q, 2, {heads * size, key_heads * size, key_heads * size});
@@ -370,8 +364,7 @@ Result<Layer::Outputs> group_query_attention(Layer& l) {
   int64_t past = 0;
   if (l.has_input(3)) {
     ORKNN_TRY(l.need_inputs({4}));
-    ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(3), "to read the cache"));
-    if (cache.size() != 4) return invalid_model("the cache has the wrong rank").expected("4").found(ir::to_string(cache));
+    ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(3), "to read the cache", 4));
     past = cache[2];
   }
   const int64_t steps = dims[1], total = total_length(l, 6, past, steps);
@@ -489,8 +482,7 @@ Result<TensorId> rotary_embedding_of_three(Layer& l) {
 
 Result<Layer::Outputs> embed_layer_normalization(Layer& l) {
   ORKNN_TRY(l.need_inputs({0, 2, 3, 5, 6}));
-  ORKNN_TRY_ASSIGN(const Dims ids, l.need_dims(l.input(0), "to look up positions"));
-  if (ids.size() != 2) return invalid_model("the ids have the wrong rank").expected("2").found(ir::to_string(ids));
+  ORKNN_TRY_ASSIGN(const Dims ids, l.need_dims(l.input(0), "to look up positions", 2));
   TensorId sum = l.gather(l.input(2), l.input(0), 0);
   sum = l.add(sum, l.has_input(8) ? l.gather(l.input(3), l.input(8), 0) : l.slice(l.input(3), 0, 0, ids[1]));
   if (l.has_input(1) && l.has_input(4)) sum = l.add(sum, l.gather(l.input(4), l.input(1), 0));

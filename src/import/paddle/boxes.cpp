@@ -105,8 +105,7 @@ Result<TensorId> box_coder(Layer& l) {
 
 // The picture of every region, from how many each picture has.
 Result<TensorId> pictures_of(Layer& l, TensorId regions, int64_t pictures) {
-  ORKNN_TRY_ASSIGN(const Dims d, l.need_dims(regions, "to find the pictures of regions"));
-  if (d.size() != 2) return invalid_model("regions are rows of four numbers").expected("rank 2").found(to_string(d));
+  ORKNN_TRY_ASSIGN(const Dims d, l.need_dims(regions, "to find the pictures of regions", 2));
   if (!l.has(2)) {
     if (pictures != 1)
       return unsupported("it is not stated how many regions each of several pictures has").hint("pass boxes_num");
@@ -119,8 +118,7 @@ Result<TensorId> pictures_of(Layer& l, TensorId regions, int64_t pictures) {
 }
 
 Result<TensorId> align_regions(Layer& l, TensorId x, TensorId regions) {
-  ORKNN_TRY_ASSIGN(const Dims d, l.need_dims(x, "to find the pictures of regions"));
-  if (d.size() != 4) return invalid_model("regions are cut out of maps").expected("rank 4").found(to_string(d));
+  ORKNN_TRY_ASSIGN(const Dims d, l.need_dims(x, "to find the pictures of regions", 4));
   ORKNN_TRY_ASSIGN(const TensorId pictures, pictures_of(l, regions, d[0]));
   return roi_align(l, x, {regions, pictures},
                    {.height = l.integer("pooled_height", 1),

@@ -43,9 +43,7 @@ Result<Window> window_of(const Layer& l, size_t spatial) {
 
 // The layer's filter, with the kernel of the weights; all lists have one entry per spatial axis.
 Result<Filter> filter_of(Layer& l, TensorId filter, TensorId bias, size_t spatial) {
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(filter, "to find the kernel"));
-  if (dims.size() != spatial + 2)
-    return invalid_model("the filter has the wrong rank").expected(std::to_string(spatial + 2)).found(to_string(dims));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(filter, "to find the kernel", spatial + 2));
   ORKNN_TRY_ASSIGN(Window w, window_of(l, spatial));
   w.kernel.assign(dims.begin() + 2, dims.end());
   if (w.strides.empty()) w.strides.assign(spatial, 1);

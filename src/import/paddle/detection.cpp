@@ -94,7 +94,7 @@ Result<std::vector<TensorId>> in_each_picture(Layer& l, TensorId boxes, TensorId
 // All but the best `most` scores of each class are out.
 TensorId best_of_class(Layer& l, TensorId scores, int64_t boxes, int64_t most) {
   if (most < 0 || most >= boxes) return scores;
-  const std::vector<TensorId> best = l.emit_all("TopK", {scores, l.add_ints("k", {most})}, {{"axis", int64_t{1}}}, 2);
+  const std::vector<TensorId> best = l.top_k(scores, most, 1);
   const TensorId least = l.slice(best[0], 1, most - 1, most);
   return l.where(l.binary("GreaterOrEqual", scores, least), scores, l.scalar_like(scores, -1));
 }
@@ -124,7 +124,7 @@ Result<Survivors> suppressed(Layer& l, const Picture& p) {
   if (const int64_t most = l.integer("keep_top_k", -1); most >= 0) {
     const TensorId number = l.slice(l.unary("Shape", found), 0, 0, 1);
     const TensorId k = l.binary("Min", number, l.add_ints("keep_top_k", {most}));
-    const TensorId best = l.emit_all("TopK", {score_of(found), k}, {{"axis", int64_t{0}}}, 2)[1];
+    const TensorId best = l.top_k(score_of(found), k, 0)[1];
     const TensorId in_order = l.emit_all("TopK", {best, k}, {{"axis", int64_t{0}}, {"largest", int64_t{0}}}, 2)[0];
     kept = l.gather(found, in_order, 0);
   }
@@ -196,7 +196,7 @@ Survivors best_rows(Layer& l, TensorId scores, TensorId classes, TensorId places
   const TensorId own = l.gather(scores, kept, 0);
   TensorId k = l.unary("Shape", own);
   if (const int64_t most = l.integer("keep_top_k", -1); most >= 0) k = l.binary("Min", k, l.add_ints("keep_top_k", {most}));
-  const std::vector<TensorId> best = l.emit_all("TopK", {own, k}, {{"axis", int64_t{0}}}, 2);
+  const std::vector<TensorId> best = l.top_k(own, k, 0);
   const TensorId at = l.gather(kept, best[1], 0);
   const TensorId place = l.gather(places, at, 0);
   const TensorId label = l.cast(l.gather(classes, at, 0), l.dtype_of(scores));
@@ -225,7 +225,7 @@ Result<Survivors> decayed(Layer& l, const Picture& p) {
   const TensorId own = l.gather(p.scores, l.add_ints("classes", looked_at), 0);
   const TensorId none = l.scalar_like(p.scores, -1);
   const TensorId valid = l.where(l.with_scalar("Greater", own, l.number("score_threshold", 0)), own, none);
-  const std::vector<TensorId> best = l.emit_all("TopK", {valid, l.add_ints("k", {k})}, {{"axis", int64_t{1}}}, 2);
+  const std::vector<TensorId> best = l.top_k(valid, k, 1);
   const TensorId left = l.mul(best[0], decay(l, l.gather(p.boxes, best[1], 0), k));
   const TensorId fallen = l.where(l.with_scalar("Less", best[0], 0), none, left);
   const TensorId labels = l.expand(l.reshape(l.add_ints("labels", looked_at), {-1, 1}), Dims{n, k});

@@ -19,9 +19,7 @@ TensorId gathered_nd(Layer& l, TensorId x, TensorId index) { return gather_nd(l,
 TensorId taken_along(Layer& l, TensorId x, TensorId index) {
   return l.emit("GatherElements", {x, index}, {{"axis", l.integer("axis", 0)}});
 }
-TensorId sampled_by_index(Layer& l, TensorId x, TensorId index) {
-  return l.emit("GatherElements", {x, index}, {{"axis", int64_t{1}}});
-}
+TensorId sampled_by_index(Layer& l, TensorId x, TensorId index) { return l.gather_elements(x, index, 1); }
 
 Result<TensorId> put_along(Layer& l, TensorId x, TensorId index, TensorId values) {
   const std::string how = l.text("reduce", "assign");

@@ -34,10 +34,7 @@ size_t Layer::operand_count() const {
 }
 
 Result<TensorId> Layer::operand(size_t i) {
-  if (!has(i))
-    return invalid_model("input " + std::to_string(i) + " is missing")
-        .expected("at least " + std::to_string(i + 1) + " inputs")
-        .found(std::to_string(operand_count()));
+  if (!has(i)) return missing_input(i, operand_count());
   const Operand& operand = op_.inputs[i];
   if (operand.values.size() == 1) return network_.need(operand.values[0]);
   if (operand.values.size() > 1)

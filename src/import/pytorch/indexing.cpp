@@ -204,7 +204,8 @@ Result<TensorId> take_along_dim(Call& c, TensorId x) {
   Dims wide_self = c.dims(), wide_index = c.dims("index");
   for (size_t i = 0; i < wide_self.size(); ++i)
     if (static_cast<int64_t>(i) != a.axis) wide_self[i] = wide_index[i] = std::max(wide_self[i], wide_index[i]);
-  return c.emit("GatherElements", {c.expand(x, wide_self), c.expand(a.index, wide_index)}, {{"axis", a.axis}});
+  x = c.expand(x, wide_self);
+  return c.gather_elements(x, c.expand(a.index, wide_index), a.axis);
 }
 
 Result<TensorId> scattered(Call& c, TensorId target, TensorId source, const std::string& reduction) {

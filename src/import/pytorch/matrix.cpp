@@ -61,11 +61,7 @@ Result<TensorId> linear(Call& c, TensorId x, TensorId weight, TensorId bias) {
   if (bias) bias = c.cast(bias, t);
   if (c.rank("weight") != 1 && c.rank("weight") != 2)
     return invalid_model("a linear layer needs a matrix").found(ir::to_string(c.dims("weight")));
-  if (c.rank("weight") == 2 && c.rank("input") == 2 && is_float(t)) {
-    std::vector<TensorId> inputs{x, weight};
-    if (bias) inputs.push_back(bias);
-    return c.emit("Gemm", std::move(inputs), {{"transB", int64_t{1}}});
-  }
+  if (c.rank("weight") == 2 && c.rank("input") == 2 && is_float(t)) return c.linear(x, weight, bias);
   const TensorId y = c.matmul(x, c.rank("weight") == 1 ? weight : c.transpose(weight, {1, 0}));
   return bias ? c.add(y, bias) : y;
 }

@@ -89,8 +89,7 @@ Result<std::vector<TensorId>> combined_nms(Layer& l, TensorId boxes, TensorId sc
     } else {
       for (int64_t c = 0; c < dims[2]; ++c) add(element(l, picture_boxes, 1, c), l.slice(picture_scores, 0, c, c + 1), c);
     }
-    const auto best =
-        l.emit_all("TopK", {padded(found.scores, {total}, kLowest), l.add_ints("k", {total})}, {{"axis", int64_t{0}}}, 2);
+    const auto best = l.top_k(padded(found.scores, {total}, kLowest), total, 0);
     const TensorId is_real = l.with_scalar("Greater", best[0], kLowest);
     const auto picked = [&](TensorId x) { return l.unsqueeze(l.gather(x, best[1], 0), {0}); };
     const TensorId chosen = picked(padded(found.boxes, {total, 4}, 0));

@@ -95,8 +95,7 @@ Result<std::vector<TensorId>> taps_of(Layer& l, TensorId x, const std::vector<in
   Window w{.kernel = size, .strides = {}, .dilations = {}, .pads_begin = {}, .pads_end = {}};
   ORKNN_TRY_ASSIGN(w.strides, spatial_entries(format, l.ints_or("strides"), "strides"));
   ORKNN_TRY_ASSIGN(w.dilations, spatial_entries(format, l.ints_or("rates", {1, 1, 1, 1}), "rates"));
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to slide over it"));
-  if (dims.size() != 4) return shape_mismatch("the value has the wrong rank").expected("4").found(to_string(dims));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to slide over it", 4));
   constexpr int64_t kMostTaps = 1024;
   if (size[0] < 1 || size[1] < 1 || size[0] > kMostTaps || size[1] > kMostTaps || size[0] * size[1] > kMostTaps)
     return unsupported("the window is too large").found(to_string(size));
@@ -124,8 +123,7 @@ Result<TensorId> patches(Layer& l, TensorId x) {
 // Dilation2D: the largest of value plus filter over a window; Erosion2D: the smallest of value minus filter, mirrored.
 template <bool Erodes>
 Result<TensorId> morphology(Layer& l, TensorId x, TensorId filter) {
-  ORKNN_TRY_ASSIGN(const Dims size, l.need_dims(filter, "to slide it"));
-  if (size.size() != 3) return shape_mismatch("the filter has the wrong rank").expected("3").found(to_string(size));
+  ORKNN_TRY_ASSIGN(const Dims size, l.need_dims(filter, "to slide it", 3));
   ORKNN_TRY_ASSIGN(auto taps, taps_of(l, x, {size[0], size[1]}, l.scalar_like(x, Erodes ? 3.0e38 : -3.0e38, "outside")));
   for (size_t i = 0; i < taps.size(); ++i) {
     const auto at = static_cast<int64_t>(Erodes ? taps.size() - 1 - i : i), row = at / size[1], column = at % size[1];

@@ -89,9 +89,7 @@ TensorId whole_lstm(Layer& l, const LstmBlock& b, TensorId x, TensorId cell, Ten
 // The last output is the sequence most graphs read; the others show the gates of every step.
 Result<std::vector<TensorId>> block_lstm(Layer& l, TensorId limit, TensorId x, TensorId cell, TensorId hidden) {
   ORKNN_TRY_ASSIGN(const LstmBlock b, lstm_block(l, 4));
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to unroll the sequence"));
-  if (dims.size() != 3)
-    return shape_mismatch("the sequence has the wrong rank").expected("[time, batch, inputs]").found(to_string(dims));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to unroll the sequence", 3));
   constexpr int64_t kMostSteps = 4096;
   int64_t steps = dims[0];
   if (const TensorData* value = l.constant_of(limit); value && value->count() == 1 && !is_float(value->dtype()))

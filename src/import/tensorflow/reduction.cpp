@@ -66,7 +66,7 @@ Result<TensorId> nth_element(Layer& l, TensorId x) {
 Result<TensorId> in_top_k(Layer& l, TensorId predictions, TensorId targets) {
   ORKNN_TRY_ASSIGN(const TensorId k, k_of(l, 2, DType::Int32));
   const TensorId places = l.unsqueeze(l.cast(targets, DType::Int64), {1});
-  const TensorId own = l.emit("GatherElements", {predictions, places}, {{"axis", int64_t{1}}});
+  const TensorId own = l.gather_elements(predictions, places, 1);
   const TensorId better = l.cast(l.binary("Greater", predictions, own), DType::Int32);
   return l.binary("Less", l.reduce("ReduceSum", better, {1}, false), k);
 }

@@ -12,7 +12,7 @@ using Values = std::vector<Value>;
 Result<Values> arguments(Layer& l, size_t first) {
   Values values;
   for (size_t i = first; i < l.operand_count(); ++i) {
-    if (!l.has_input(i)) return invalid_model("input " + std::to_string(i) + " is missing");
+    if (!l.has_input(i)) return missing_input(i, l.operand_count());
     ORKNN_TRY_ASSIGN(const Value* v, l.builder().value(l.scope(), l.input_index(i)));
     values.push_back(*v);
   }
@@ -117,7 +117,7 @@ Value var_handle(Layer& l) {
 }
 
 Result<std::string> variable_name(Layer& l) {
-  if (!l.has_input(0)) return invalid_model("input 0 is missing");
+  if (!l.has_input(0)) return missing_input(0, l.operand_count());
   ORKNN_TRY_ASSIGN(const Value* v, l.builder().value(l.scope(), l.input_index(0)));
   if (v->resource.empty()) return invalid_model("input 0 must be the handle of a variable");
   return v->resource;

@@ -96,7 +96,7 @@ Found best_of_classes(Layer& l, TensorId boxes, TensorId scores, int64_t candida
   const TensorId by_class = l.transpose(scores, {1, 0});
   const TensorId where = l.slice(select_boxes(l, boxes, by_class, d.per_class, d), 1, 1, 3);  // (class, box)
   const TensorId all = of_length(l, l.emit("GatherND", {by_class, where}), candidates, {}, -INFINITY);
-  const std::vector<TensorId> best = l.emit_all("TopK", {all, l.add_ints("k", {d.limit})}, {{"axis", int64_t{0}}}, 2);
+  const std::vector<TensorId> best = l.top_k(all, d.limit, 0);
   const TensorId exists = l.with_scalar("Greater", best[0], -INFINITY), zero = l.add_scalar("zero", 0);
   const TensorId chosen = l.gather(of_length(l, where, candidates, {2}), best[1], 0);
   const auto column = [&](int64_t i) { return l.gather(chosen, l.add_int_scalar("column", i), 1); };
@@ -109,7 +109,7 @@ Found best_of_classes(Layer& l, TensorId boxes, TensorId scores, int64_t candida
 // By the best class of each box, which has `per_box` slots, of which those of its best classes are used.
 Found best_of_boxes(Layer& l, TensorId boxes, TensorId scores, int64_t slots, const Detection& d) {
   const int64_t kept = std::min(d.per_box, d.classes);
-  const std::vector<TensorId> best = l.emit_all("TopK", {scores, l.add_ints("k", {kept})}, {{"axis", int64_t{1}}}, 2);
+  const std::vector<TensorId> best = l.top_k(scores, kept, 1);
   const TensorId top = l.transpose(l.slice(best[0], 1, 0, 1), {1, 0});
   const TensorId rows = l.gather(select_boxes(l, boxes, top, d.limit, d), l.add_int_scalar("box", 2), 1);
   const auto spread = [&](TensorId values) {

@@ -34,8 +34,7 @@ Result<std::vector<int64_t>> Layer::stated_shape() const {
 }
 
 Result<Value*> Layer::value(size_t i) {
-  if (!has_input(i))
-    return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(op_.inputs.size()) + " inputs");
+  if (!has_input(i)) return missing_input(i, operand_count());
   return builder_.value(scope_, input_index(i));
 }
 

@@ -25,9 +25,7 @@ Result<TensorId> fully_connected(Layer& l, TensorId x) {
     return shape_mismatch("the last extent of the input does not fit the weights")
         .expected(std::to_string(depth))
         .found(to_string(dims));
-  std::vector<TensorId> inputs{l.reshape(x, {count / depth, depth}), w};
-  if (bias) inputs.push_back(bias);
-  ORKNN_TRY_ASSIGN(const TensorId y, l.activate_by(l.emit("Gemm", std::move(inputs), {{"transB", int64_t{1}}}), 0));
+  ORKNN_TRY_ASSIGN(const TensorId y, l.activate_by(l.linear(l.reshape(x, {count / depth, depth}), w, bias), 0));
   if (!keep_dims) return y;
   dims.back() = kernel[0];
   return l.reshape(y, std::move(dims));

@@ -64,7 +64,7 @@ Result<TensorId> stacked(Layer& l, size_t first, bool is_bias, std::span<const G
     } else {
       ORKNN_TRY_ASSIGN(part, l.weights(i, {0, 1}));
     }
-    if (!part) return invalid_model("input " + std::to_string(i) + " is missing");
+    if (!part) return missing_input(i, l.operand_count());
     parts.push_back(coupled ? l.unary("Neg", part) : part);
   }
   return l.unsqueeze(l.concat(std::move(parts), 0), {0});
@@ -221,9 +221,8 @@ Result<Sequence> unrolled_lstm(Layer& l, TensorId x, TensorId auxiliary, const L
 }
 
 Result<Sequence> lstm(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs& in, const LstmOptions& options) {
-  for (size_t i : {in.weights + Forget, in.weights + Cell, in.weights + Output, in.state, in.cell})
-    if (!l.has_input(i))
-      return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(l.operand_count()) + " inputs");
+  for (size_t i : {in.weights + Forget, in.weights + Candidate, in.weights + Output, in.state, in.cell})
+    if (!l.has_input(i)) return missing_input(i, l.operand_count());
   const bool plain = !(options.cell_clip > 0) && !l.has_input(in.projection) && !(in.norm && has_any(l, in.norm, 4)) &&
                      !auxiliary && has_any(l, in.bias, 4) && !l.input_info(in.state).is_quantized() &&
                      !l.input_info(in.cell).is_quantized();
@@ -304,9 +303,7 @@ Result<std::vector<TensorId>> basic_lstm_step(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId b, l.bias(3, 0, 2));
   ORKNN_TRY_ASSIGN(const TensorId c, l.real(4));
   const TensorId together = l.concat({x, h}, 1);
-  std::vector<TensorId> inputs{together, w};
-  if (b) inputs.push_back(b);
-  const TensorId gates = l.emit("Gemm", std::move(inputs), {{"transB", int64_t{1}}});
+  const TensorId gates = l.linear(together, w, b);
   const std::vector<TensorId> part = l.emit_all("Split", {gates}, {{"axis", int64_t{1}}, {"num_outputs", int64_t{4}}}, 4);
   const TensorId added = l.mul(l.unary("Sigmoid", part[0]), l.unary("Tanh", part[1]));
   const TensorId cell = l.add(added, l.mul(l.unary("Sigmoid", part[2]), c));
@@ -334,8 +331,8 @@ struct RnnInputs {
 
 // x [time, batch, inputs]
 Result<Sequence> rnn(Layer& l, TensorId x, TensorId auxiliary, const RnnInputs& in, Activation activation, bool reverse) {
-  if (!l.has_input(in.state)) return invalid_model("input " + std::to_string(in.state) + " is missing");
-  ORKNN_TRY_ASSIGN(const int64_t steps, step_count(l, x));
+  if (!l.has_input(in.state)) return missing_input(in.state, l.operand_count());
+  ORKNN_TRY(count_steps(l, x));
   ORKNN_TRY_ASSIGN(const TensorId w, l.weights(in.first, {1, 0}));
   ORKNN_TRY_ASSIGN(const TensorId r, l.weights(in.first + 1, {1, 0}));
   ORKNN_TRY_ASSIGN(const TensorId b, l.bias(in.first + 2, 0, in.first));
@@ -397,7 +394,7 @@ Result<TensorId> svdf(Layer& l, TensorId x) {
         .expected("a multiple of " + std::to_string(rank))
         .found(to_string(dims));
   const int64_t filters = dims[0], length = dims[1], batch = input[0];
-  ORKNN_TRY_ASSIGN(TensorId fresh, l.round_to(l.emit("Gemm", {x, features}, {{"transB", int64_t{1}}}), l.input_index(4)));
+  ORKNN_TRY_ASSIGN(TensorId fresh, l.round_to(l.linear(x, features), l.input_index(4)));
   fresh = l.reshape(fresh, {batch, filters, 1});
   TensorId kept = fresh;
   if (length > 1) kept = l.concat({l.slice(l.reshape(memory, {batch, filters, length}), 2, 1, INT64_MAX), fresh}, 2);

@@ -32,7 +32,7 @@ Result<TensorId> cumsum(Layer& l, TensorId x) {
 Result<std::vector<TensorId>> top_k(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t k, l.integer(1, "to size the outputs"));
   if (k < 0) return invalid_model("the number of elements is negative").found(std::to_string(k));
-  return l.emit_all("TopK", {x, l.add_ints("k", {k})}, {{"axis", int64_t{-1}}}, 2);
+  return l.top_k(x, k, -1);
 }
 
 TensorId buckets(Layer& l, TensorId x) {
