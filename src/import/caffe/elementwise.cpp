@@ -11,21 +11,19 @@ using namespace ir;
 namespace {
 // --- of one value
 
-TensorId leaky(Layer& l, TensorId x, double slope) { return l.emit("LeakyRelu", {x}, {{"alpha", slope}}); }
-
 TensorId relu(Layer& l, TensorId x) {
   const double slope = l.parameters("relu_param").number("negative_slope", 0);
-  return slope == 0 ? l.unary("Relu", x) : leaky(l, x, slope);
+  return slope == 0 ? l.unary("Relu", x) : with_alpha<"LeakyRelu">(l, x, slope);
 }
 
 TensorId leaky_relu(Layer& l, TensorId x) {
   const double slope = l.parameters("relu_param").number("negative_slope", 0.01);
-  return leaky(l, x, l.parameters("leaky_relu_param").number("negative_slope", slope));
+  return with_alpha<"LeakyRelu">(l, x, l.parameters("leaky_relu_param").number("negative_slope", slope));
 }
 
 TensorId relu_up_to_6(Layer& l, TensorId x) {
   const double slope = l.parameters("relu6_param").number("negative_slope", 0);
-  return slope == 0 ? relu6(l, x) : leaky(l, l.with_scalar("Min", x, 6), slope);
+  return slope == 0 ? relu6(l, x) : with_alpha<"LeakyRelu">(l, l.with_scalar("Min", x, 6), slope);
 }
 
 TensorId clip(Layer& l, TensorId x) {
@@ -40,12 +38,12 @@ Result<TensorId> prelu(Layer& l, TensorId x) {
   return l.binary("PRelu", x, slope);
 }
 
-TensorId elu(Layer& l, TensorId x) { return l.emit("Elu", {x}, {{"alpha", l.parameters("elu_param").number("alpha", 1)}}); }
-TensorId swish(Layer& l, TensorId x) { return l.emit("Swish", {x}, {{"alpha", l.parameters("swish_param").number("beta", 1)}}); }
+TensorId elu(Layer& l, TensorId x) { return with_alpha<"Elu">(l, x, l.parameters("elu_param").number("alpha", 1)); }
+TensorId swish(Layer& l, TensorId x) { return with_alpha<"Swish">(l, x, l.parameters("swish_param").number("beta", 1)); }
 
 TensorId hard_sigmoid(Layer& l, TensorId x) {
   const Parameters p = l.parameters(l.parameters("hard_sigmoid_param").is_empty() ? "hardsigmoid_param" : "hard_sigmoid_param");
-  return l.emit("HardSigmoid", {x}, {{"alpha", p.number("alpha", 0.2)}, {"beta", p.number("beta", 0.5)}});
+  return importer::hard_sigmoid(l, x, p.number("alpha", 0.2), p.number("beta", 0.5));
 }
 
 // (shift + scale * x) ^ power

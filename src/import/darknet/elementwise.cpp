@@ -28,46 +28,18 @@ TensorId hard_mish(Emitter& e, TensorId x) {
 // Each value as its share of the sum over the channels.
 TensorId share_of_channels(Emitter& e, TensorId x) { return e.div(x, e.add(e.reduce("ReduceSum", x, {1}, true), 0.0001)); }
 
-TensorId leaky(Emitter& e, TensorId x, double slope) { return e.emit("LeakyRelu", {x}, {{"alpha", slope}}); }
-
-struct Activation {
-  std::string_view name;
-  TensorId (*lower)(Emitter&, TensorId);
-};
-template <OpName Op>
-TensorId plain(Emitter& e, TensorId x) {
-  return e.unary(Op.chars, x);
-}
-
-constexpr Activation kActivations[] = {
-    {"linear", pass_on},
-    {"logistic", plain<"Sigmoid">},
-    {"loggy", [](Emitter& e, TensorId x) { return e.unary("Tanh", e.mul(x, 0.5)); }},
-    {"relu", plain<"Relu">},
-    {"relu6", relu6},
-    {"leaky", [](Emitter& e, TensorId x) { return leaky(e, x, 0.1); }},
-    {"revleaky", [](Emitter& e, TensorId x) { return leaky(e, x, 0.1); }},
-    {"relie", [](Emitter& e, TensorId x) { return leaky(e, x, 0.01); }},
-    {"ramp", [](Emitter& e, TensorId x) { return e.add(e.unary("Relu", x), e.mul(x, 0.1)); }},
-    {"elu", plain<"Elu">},
-    {"selu",
-     [](Emitter& e, TensorId x) {
-       return e.emit("Selu", {x}, Attributes{{"alpha", 1.6732}, {"gamma", 1.0507}});
-     }},
-    {"gelu", [](Emitter& e, TensorId x) { return gelu(e, x, true); }},
-    {"tanh", plain<"Tanh">},
-    {"hardtan", [](Emitter& e, TensorId x) { return e.clip(x, -1, 1); }},
-    {"lhtan", [](Emitter& e, TensorId x) { return bent_line(e, x, 0, 1, 1, 0, 0.001); }},
-    {"plse", [](Emitter& e, TensorId x) { return bent_line(e, x, -4, 4, 0.125, 0.5, 0.01); }},
-    {"stair", stair},
-    {"swish", plain<"Swish">},
-    {"mish", plain<"Mish">},
-    {"hard_mish", hard_mish},
-    {"normalize_channels", [](Emitter& e, TensorId x) { return share_of_channels(e, e.unary("Relu", x)); }},
-    {"normalize_channels_softmax", [](Emitter& e, TensorId x) { return share_of_channels(e, e.unary("Exp", x)); }},
-    {"normalize_channels_softmax_maxval",
-     [](Emitter& e, TensorId x) { return share_of_channels(e, e.unary("Exp", e.sub(x, e.reduce("ReduceMax", x, {1}, true)))); }},
-};
+TensorId loggy(Emitter& e, TensorId x) { return e.unary("Tanh", e.mul(x, 0.5)); }
+TensorId leaky(Emitter& e, TensorId x) { return with_alpha<"LeakyRelu">(e, x, 0.1); }
+TensorId relie(Emitter& e, TensorId x) { return with_alpha<"LeakyRelu">(e, x, 0.01); }
+TensorId ramp(Emitter& e, TensorId x) { return e.add(e.unary("Relu", x), e.mul(x, 0.1)); }
+TensorId rounded_selu(Emitter& e, TensorId x) { return selu(e, x, 1.6732, 1.0507); }
+TensorId approximate_gelu(Emitter& e, TensorId x) { return gelu(e, x, true); }
+TensorId hardtan(Emitter& e, TensorId x) { return e.clip(x, -1, 1); }
+TensorId lhtan(Emitter& e, TensorId x) { return bent_line(e, x, 0, 1, 1, 0, 0.001); }
+TensorId plse(Emitter& e, TensorId x) { return bent_line(e, x, -4, 4, 0.125, 0.5, 0.01); }
+TensorId relu_share(Emitter& e, TensorId x) { return share_of_channels(e, e.unary("Relu", x)); }
+TensorId exp_share(Emitter& e, TensorId x) { return share_of_channels(e, e.unary("Exp", x)); }
+TensorId softmax_share(Emitter& e, TensorId x) { return exp_share(e, e.sub(x, e.reduce("ReduceMax", x, {1}, true))); }
 
 // The layer before gives a factor per channel (or per pixel) of another layer.
 Result<TensorId> multiply(Layer& l, TensorId previous) {
@@ -91,8 +63,33 @@ std::span<const Row> elementwise_rows() {
 }
 
 TensorId activate(Layer& layer, TensorId x, std::string_view name) {
-  for (const Activation& a : kActivations)
-    if (a.name == name) return a.lower(layer, x);
+  static const OperatorRow<InnerLayer> rows[] = {
+      {"linear", pass_on},
+      {"logistic", same<"Sigmoid">},
+      {"loggy", loggy},
+      {"relu", same<"Relu">},
+      {"relu6", relu6},
+      {"leaky|revleaky", leaky},
+      {"relie", relie},
+      {"ramp", ramp},
+      {"elu", same<"Elu">},
+      {"selu", rounded_selu},
+      {"gelu", approximate_gelu},
+      {"tanh", same<"Tanh">},
+      {"hardtan", hardtan},
+      {"lhtan", lhtan},
+      {"plse", plse},
+      {"stair", stair},
+      {"swish", same<"Swish">},
+      {"mish", same<"Mish">},
+      {"hard_mish", hard_mish},
+      {"normalize_channels", relu_share},
+      {"normalize_channels_softmax", exp_share},
+      {"normalize_channels_softmax_maxval", softmax_share},
+  };
+  static const RowTable<InnerLayer> by_name{rows};
+  InnerLayer inner(layer, x);
+  if (const auto* row = by_name.find(name)) return (*row)(inner)->front();
   layer.warn("activation '" + std::string(name.substr(0, 40)) + "' is not known; relu is taken, as Darknet does");
   return layer.unary("Relu", x);
 }

@@ -10,22 +10,17 @@ namespace orknn::importer::keras {
 using namespace ir;
 
 namespace {
-TensorId leaky(Emitter& e, TensorId x, double slope) { return e.emit("LeakyRelu", {x}, {{"alpha", slope}}); }
-
 // Keras 2 has x * 0.2 + 0.5 between 0 and 1, Keras 3 relu6(x + 3) / 6.
-TensorId hard_sigmoid(Emitter& e, TensorId x, double slope) {
-  return e.emit("HardSigmoid", {x}, {{"alpha", slope}, {"beta", 0.5}});
-}
 TensorId hard_sigmoid_function(Layer& l, TensorId x) { return hard_sigmoid(l, x, l.generation() >= 3 ? 1.0 / 6 : 0.2); }
 TensorId hard_silu(Layer& l, TensorId x) { return l.mul(x, hard_sigmoid(l, x, 1.0 / 6)); }
 
 // Exact, but for keras.ops.gelu, which says so otherwise.
 TensorId stated_gelu(Layer& l, TensorId x) { return gelu(l, x, l.argument(1, "approximate").flag(l.kind() == "Gelu")); }
 TensorId silu(Emitter& e, TensorId x) { return e.mul(x, e.unary("Sigmoid", x)); }
-TensorId leaky_relu(Layer& l, TensorId x) { return leaky(l, x, l.argument(1, "negative_slope").number(0.2)); }
+TensorId leaky_relu(Layer& l, TensorId x) { return with_alpha<"LeakyRelu">(l, x, l.argument(1, "negative_slope").number(0.2)); }
 template <OpName Op>
-TensorId with_alpha(Layer& l, TensorId x) {
-  return l.emit(Op.chars, {x}, {{"alpha", l.argument(1, "alpha").number(1)}});
+TensorId stated_alpha(Layer& l, TensorId x) {
+  return with_alpha<Op>(l, x, l.argument(1, "alpha").number(1));
 }
 TensorId hard_tanh(Emitter& e, TensorId x) { return e.clip(x, -1, 1); }
 TensorId squareplus(Layer& l, TensorId x) {
@@ -86,16 +81,18 @@ Result<TensorId> softmax_layer(Layer& l, TensorId x) {
   return l.div(grown, l.reduce("ReduceSum", grown, axes, true));
 }
 
-TensorId leaky_layer(Layer& l, TensorId x) { return leaky(l, x, l.number("negative_slope", l.number("alpha", 0.3))); }
-TensorId elu_layer(Layer& l, TensorId x) { return l.emit("Elu", {x}, {{"alpha", l.number("alpha", 1)}}); }
-TensorId thresholded_layer(Layer& l, TensorId x) { return l.emit("ThresholdedRelu", {x}, {{"alpha", l.number("theta", 1)}}); }
+TensorId leaky_layer(Layer& l, TensorId x) {
+  return with_alpha<"LeakyRelu">(l, x, l.number("negative_slope", l.number("alpha", 0.3)));
+}
+TensorId elu_layer(Layer& l, TensorId x) { return with_alpha<"Elu">(l, x, l.number("alpha", 1)); }
+TensorId thresholded_layer(Layer& l, TensorId x) { return with_alpha<"ThresholdedRelu">(l, x, l.number("theta", 1)); }
 
 // x from the threshold on and limited; below it the slope times what is missing to it.
 TensorId relu_layer(Layer& l, TensorId x) {
   const double least = l.number("threshold", 0), slope = l.number("negative_slope", 0);
   TensorId y;
   if (least == 0) {
-    y = slope == 0 ? l.unary("Relu", x) : leaky(l, x, slope);
+    y = slope == 0 ? l.unary("Relu", x) : with_alpha<"LeakyRelu">(l, x, slope);
   } else {
     y = l.where(l.with_scalar("GreaterOrEqual", x, least), x, l.mul(l.sub(x, least), slope));
   }
@@ -130,8 +127,8 @@ std::span<const Row> activation_rows() {
 
 std::span<const Row> activation_function_rows() {
   static const Row rows[] = {
-      {"Celu|celu", with_alpha<"Celu">},
-      {"Elu|elu", with_alpha<"Elu">},
+      {"Celu|celu", stated_alpha<"Celu">},
+      {"Elu|elu", stated_alpha<"Elu">},
       {"Exp|exp|exponential", same<"Exp">},
       {"Gelu|gelu", stated_gelu},
       {"Glu|glu", glu},

@@ -115,6 +115,12 @@ TensorId div_no_nan(Emitter& e, TensorId a, TensorId b) { return zero_where_zero
 
 TensorId clamp(Emitter& e, TensorId least, TensorId x, TensorId most) { return e.binary("Min", e.binary("Max", x, least), most); }
 
+TensorId hard_sigmoid(Emitter& e, TensorId x, double slope, double offset) {
+  return e.emit("HardSigmoid", {x}, {{"alpha", slope}, {"beta", offset}});
+}
+TensorId selu(Emitter& e, TensorId x, double alpha, double scale) {
+  return e.emit("Selu", {x}, {{"alpha", alpha}, {"gamma", scale}});
+}
 TensorId gelu(Emitter& e, TensorId x, bool is_approximate) {
   return e.emit("Gelu", {x}, {{"approximate", std::string(is_approximate ? "tanh" : "none")}});
 }

@@ -57,6 +57,13 @@ ir::TensorId ignoring_nan(Emitter& e, ir::TensorId a, ir::TensorId b) {
 }
 
 // --- activations with parameters
+// Our operator whose attribute is alpha: LeakyRelu, Elu, Celu, Swish, ThresholdedRelu.
+template <OpName Op>
+ir::TensorId with_alpha(Emitter& e, ir::TensorId x, double alpha) {
+  return e.emit(Op.chars, {x}, {{"alpha", alpha}});
+}
+ir::TensorId hard_sigmoid(Emitter& e, ir::TensorId x, double slope, double offset = 0.5);
+ir::TensorId selu(Emitter& e, ir::TensorId x, double alpha, double scale);
 ir::TensorId gelu(Emitter& e, ir::TensorId x, bool is_approximate);
 ir::TensorId shrink(Emitter& e, ir::TensorId x, double lambda, bool is_soft);  // soft: what is left moves towards 0 by lambda
 ir::TensorId tanh_shrink(Emitter& e, ir::TensorId x);

@@ -156,6 +156,29 @@ struct OperatorRow {
   }
 };
 
+// A function of one tensor within a layer, an activation for the most part, as its row sees it.
+class InnerLayer : public Emitter {
+ public:
+  using Outputs = std::vector<ir::TensorId>;
+  InnerLayer(const Emitter& layer, ir::TensorId x) : Emitter(layer), x_(x) {}
+  size_t operand_count() const { return 1; }
+  Result<ir::TensorId> operand(size_t) const { return x_; }
+
+ private:
+  ir::TensorId x_;
+};
+
+// What a layer does in one of several forms, which an attribute names.
+template <class Layer>
+Result<typename Layer::Outputs> lower_form(Layer& layer, std::string_view what, std::string_view name,
+                                           std::span<const OperatorRow<Layer>> forms) {
+  for (const OperatorRow<Layer>& form : forms)
+    if (form.op == name) return form(layer);
+  std::string known(forms[0].op);
+  for (const OperatorRow<Layer>& form : forms.subspan(1)) known.append(&form == &forms.back() ? " or " : ", ").append(form.op);
+  return unsupported("unknown " + std::string(what)).expected(std::move(known)).found(std::string(name));
+}
+
 // The rows of a framework by operator.
 template <class Layer>
 class RowTable {

@@ -2,22 +2,20 @@
 #include <cmath>
 
 #include "import/lower/functions.h"
+#include "import/lower/norms.h"
 #include "import/lower/one_hot.h"
 #include "import/mxnet/layer.h"
 
 namespace orknn::importer::mxnet {
 using namespace ir;
 
-Result<TensorId> activation(Layer& l, TensorId x) {
-  const std::string type = l.text("act_type", "relu");
-  if (type == "relu") return l.unary("Relu", x);
-  if (type == "sigmoid") return l.unary("Sigmoid", x);
-  if (type == "tanh") return l.unary("Tanh", x);
-  if (type == "softrelu") return l.unary("Softplus", x);
-  if (type == "softsign") return l.unary("Softsign", x);
-  if (type == "log_sigmoid") return log_sigmoid(l, x);
-  if (type == "mish") return l.unary("Mish", x);
-  return unsupported("unknown activation").expected("relu, sigmoid, tanh, softrelu, softsign, log_sigmoid or mish").found(type);
+Result<std::vector<TensorId>> activation(Layer& l, TensorId x) {
+  static const OperatorRow<InnerLayer> forms[] = {
+      {"relu", same<"Relu">},         {"sigmoid", same<"Sigmoid">}, {"tanh", same<"Tanh">}, {"softrelu", same<"Softplus">},
+      {"softsign", same<"Softsign">}, {"log_sigmoid", log_sigmoid}, {"mish", same<"Mish">},
+  };
+  InnerLayer inner(l, x);
+  return lower_form<InnerLayer>(inner, "activation", l.text("act_type", "relu"), forms);
 }
 
 namespace {
@@ -25,30 +23,24 @@ namespace {
 Result<TensorId> prelu(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(TensorId gamma, l.vector(1, "gamma", l.extent_of(x, 1), Fill::Ones, l.dtype_of(x)));
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to place the slopes"));
-  if (const auto dims = l.dims_of(gamma); dims && dims->size() == 1 && rank > 1) {
-    std::vector<int64_t> shape(static_cast<size_t>(rank - 1), 1);
-    shape[0] = (*dims)[0];
-    gamma = l.reshape(gamma, shape);
-  }
+  if (const auto dims = l.dims_of(gamma); dims && dims->size() == 1 && rank > 1) gamma = per_channel(l, gamma, rank);
   return l.binary("PRelu", x, gamma);
 }
 
-Result<TensorId> leaky_relu(Layer& l, TensorId x) {
-  const std::string type = l.text("act_type", "leaky");
-  const double slope = l.number("slope", 0.25);
-  if (type == "leaky") return l.emit("LeakyRelu", {x}, {{"alpha", slope}});
-  if (type == "elu") return l.emit("Elu", {x}, {{"alpha", slope}});
-  if (type == "selu") return l.unary("Selu", x);
-  if (type == "gelu") return l.unary("Gelu", x);
-  if (type == "rrelu")
-    return l.emit("LeakyRelu", {x}, {{"alpha", (l.number("lower_bound", 0.125) + l.number("upper_bound", 0.334)) / 2}});
-  if (type == "prelu") return prelu(l, x);
-  return unsupported("unknown activation").expected("leaky, prelu, elu, selu, gelu or rrelu").found(type);
+template <OpName Op>
+TensorId sloped(Layer& l, TensorId x) {
+  return with_alpha<Op>(l, x, l.number("slope", 0.25));
+}
+TensorId rrelu(Layer& l, TensorId x) {
+  return with_alpha<"LeakyRelu">(l, x, (l.number("lower_bound", 0.125) + l.number("upper_bound", 0.334)) / 2);
+}
+Result<std::vector<TensorId>> leaky_relu(Layer& l) {
+  static const Row forms[] = {{"leaky", sloped<"LeakyRelu">}, {"prelu", prelu},       {"elu", sloped<"Elu">},
+                              {"selu", same<"Selu">},         {"gelu", same<"Gelu">}, {"rrelu", rrelu}};
+  return lower_form<Layer>(l, "activation", l.text("act_type", "leaky"), forms);
 }
 
-TensorId hard_sigmoid(Layer& l, TensorId x) {
-  return l.emit("HardSigmoid", {x}, {{"alpha", l.number("alpha", 0.2)}, {"beta", l.number("beta", 0.5)}});
-}
+TensorId stated_hard_sigmoid(Layer& l, TensorId x) { return hard_sigmoid(l, x, l.number("alpha", 0.2), l.number("beta", 0.5)); }
 
 // --- softmax
 
@@ -133,7 +125,7 @@ std::span<const Row> activation_rows() {
   static const Row rows[] = {
       {"Activation", activation},
       {"LeakyReLU", leaky_relu},
-      {"hard_sigmoid", hard_sigmoid},
+      {"hard_sigmoid", stated_hard_sigmoid},
       {"softmax", softmax<"Softmax">},
       {"softmin", softmin},
       {"log_softmax", softmax<"LogSoftmax">},

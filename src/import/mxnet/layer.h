@@ -104,7 +104,7 @@ std::optional<double> parse_number(std::string_view text);
 Result<ir::TensorId> convolution(Layer& l, ir::TensorId x);
 Result<ir::TensorId> fully_connected(Layer& l, ir::TensorId x);
 Result<ir::TensorId> pooling(Layer& l, ir::TensorId x);
-Result<ir::TensorId> activation(Layer& l, ir::TensorId x);
+Result<std::vector<ir::TensorId>> activation(Layer& l, ir::TensorId x);
 Result<ir::TensorId> embedding(Layer& l, ir::TensorId indices);
 Result<std::vector<ir::TensorId>> batch_norm(Layer& l, ir::TensorId x);
 ir::TensorId flatten(Layer& l, ir::TensorId x);

@@ -86,14 +86,13 @@ Result<TensorId> dropped_out(Layer& l, TensorId x) {
 Result<TensorId> converted(Layer& l, TensorId x) { return l.cast(x, l.dtype("dtype", l.dtype_of(x))); }
 
 // --- activations
-TensorId leaky_relu(Layer& l, TensorId x) { return l.emit("LeakyRelu", {x}, {{"alpha", l.number("negative_slope", 0.02)}}); }
 template <OpName Op>
-TensorId with_alpha(Layer& l, TensorId x) {
-  return l.emit(Op.chars, {x}, {{"alpha", l.number("alpha", 1)}});
+TensorId stated_alpha(Layer& l, TensorId x) {
+  return with_alpha<Op>(l, x, l.number("alpha", 1));
 }
-TensorId selu(Layer& l, TensorId x) {
-  return l.emit("Selu", {x},
-                {{"alpha", l.number("alpha", 1.6732632423543772)}, {"gamma", l.number("scale", 1.0507009873554805)}});
+TensorId leaky_relu(Layer& l, TensorId x) { return with_alpha<"LeakyRelu">(l, x, l.number("negative_slope", 0.02)); }
+TensorId stated_selu(Layer& l, TensorId x) {
+  return selu(l, x, l.number("alpha", 1.6732632423543772), l.number("scale", 1.0507009873554805));
 }
 TensorId stated_gelu(Layer& l, TensorId x) { return gelu(l, x, l.flag("approximate", false)); }
 TensorId swish(Layer& l, TensorId x) {
@@ -104,9 +103,7 @@ TensorId hardswish(Layer& l, TensorId x) {
   if (threshold == 6 && scale == 6 && offset == 3) return l.unary("HardSwish", x);
   return l.div(l.mul(x, l.clip(l.add(x, offset), 0, threshold)), scale);
 }
-TensorId hardsigmoid(Layer& l, TensorId x) {
-  return l.emit("HardSigmoid", {x}, {{"alpha", l.number("slope", 0.2)}, {"beta", l.number("offset", 0.5)}});
-}
+TensorId hardsigmoid(Layer& l, TensorId x) { return hard_sigmoid(l, x, l.number("slope", 0.2), l.number("offset", 0.5)); }
 TensorId hardtanh(Layer& l, TensorId x) { return l.clip(x, l.number("t_min", 0), l.number("t_max", 24)); }
 TensorId stated_softplus(Layer& l, TensorId x) { return softplus(l, x, l.number("beta", 1), l.number("threshold", 20)); }
 template <bool IsSoft>
@@ -233,9 +230,9 @@ std::span<const Row> elementwise_rows() {
       {"relu6", relu6},
       {"sigmoid", same<"Sigmoid">},
       {"leaky_relu", leaky_relu},
-      {"elu", with_alpha<"Elu">},
-      {"celu", with_alpha<"Celu">},
-      {"selu", selu},
+      {"elu", stated_alpha<"Elu">},
+      {"celu", stated_alpha<"Celu">},
+      {"selu", stated_selu},
       {"gelu", stated_gelu},
       {"silu|swish", swish},
       {"mish", same<"Mish">},

@@ -8,24 +8,24 @@ using ir::TensorId;
 
 TensorId hardtanh(Call& c, TensorId x) { return c.clip(x, c.number("min_val"), c.number("max_val")); }
 TensorId rrelu(Call& c, TensorId x) {  // without training: the mean slope
-  return c.emit("LeakyRelu", {x}, {{"alpha", (c.number("lower") + c.number("upper")) / 2}});
+  return with_alpha<"LeakyRelu">(c, x, (c.number("lower") + c.number("upper")) / 2);
 }
 
 // scale * x above zero, scale * alpha * (exp(input_scale * x) - 1) below.
 TensorId elu(Call& c, TensorId x) {
   const double alpha = c.number("alpha"), scale = c.number("scale"), input_scale = c.number("input_scale");
   if (input_scale == 1) {
-    const TensorId y = with_alpha<"Elu">(c, x);
+    const TensorId y = with_alpha<"Elu">(c, x, alpha);
     return scale == 1 ? y : c.mul(y, scale);
   }
   const TensorId below = c.mul(expm1(c, c.mul(x, input_scale)), alpha * scale);
   return c.where(c.with_scalar("Greater", x, 0), c.mul(x, scale), below);
 }
-TensorId selu(Emitter& e, TensorId x) {
-  return e.emit("Selu", {x}, {{"alpha", 1.6732632423543772848170429916717}, {"gamma", 1.0507009873554804934193349852946}});
+TensorId exact_selu(Emitter& e, TensorId x) {
+  return selu(e, x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946);
 }
 TensorId stated_gelu(Call& c, TensorId x) { return gelu(c, x, c.text("approximate") == "tanh"); }
-TensorId hardsigmoid(Emitter& e, TensorId x) { return e.emit("HardSigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}); }
+TensorId hardsigmoid(Emitter& e, TensorId x) { return hard_sigmoid(e, x, 1.0 / 6); }
 
 TensorId stated_softplus(Call& c, TensorId x) { return softplus(c, x, c.number("beta"), c.number("threshold")); }
 std::vector<TensorId> log_sigmoid_pair(Emitter& e, TensorId x) { return {log_sigmoid(e, x), x}; }
@@ -38,7 +38,7 @@ TensorId threshold(Call& c, TensorId x) {
   const double limit = c.number("threshold");
   if (c.number("value") == 0 && limit == 0) return c.unary("Relu", x);
   const DType t = c.dtype_of(x);
-  if (c.number("value") == 0 && is_float(t) && limit > 0) return c.emit("ThresholdedRelu", {x}, {{"alpha", limit}});
+  if (c.number("value") == 0 && is_float(t) && limit > 0) return with_alpha<"ThresholdedRelu">(c, x, limit);
   return c.where(c.binary("Greater", x, c.as("threshold", t)), x, c.as("value", t));
 }
 
@@ -82,7 +82,7 @@ std::vector<TensorId> native_dropout(Call& c, TensorId x) {
 }
 }  // namespace
 
-TensorId leaky_relu(Call& c, TensorId x) { return c.emit("LeakyRelu", {x}, {{"alpha", c.number("negative_slope")}}); }
+TensorId leaky_relu(Call& c, TensorId x) { return with_alpha<"LeakyRelu">(c, x, c.number("negative_slope")); }
 // One slope, or one per channel (axis 1).
 TensorId prelu(Call& c, TensorId x, TensorId weight) {
   if (ir::element_count(c.dims("weight")) == 1)
@@ -100,8 +100,8 @@ std::span<const Row> activation_rows() {
       {"leaky_relu(Tensor self, Scalar negative_slope=0.01)", leaky_relu},
       {"rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, any generator=None)", rrelu},
       {"elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)", elu},
-      {"celu(Tensor self, Scalar alpha=1.0)", with_alpha<"Celu">},
-      {"selu(Tensor self)", selu},
+      {"celu(Tensor self, Scalar alpha=1.0)", stated_alpha<"Celu">},
+      {"selu(Tensor self)", exact_selu},
       {"gelu(Tensor self, *, str approximate=\"none\")", stated_gelu},
       {"silu(Tensor self)", same<"Swish">},
       {"mish(Tensor self)", same<"Mish">},

@@ -88,8 +88,8 @@ Result<ir::TensorId> relu_of(Call& c) {
 Result<std::vector<int64_t>> diagonal_positions(int64_t rows, int64_t columns, int64_t offset);
 // Activations that quantized layers have too.
 template <OpName Op>
-ir::TensorId with_alpha(Call& c, ir::TensorId x) {
-  return c.emit(Op.string(), {x}, {{"alpha", c.number("alpha")}});
+ir::TensorId stated_alpha(Call& c, ir::TensorId x) {
+  return with_alpha<Op>(c, x, c.number("alpha"));
 }
 ir::TensorId leaky_relu(Call& c, ir::TensorId x);
 ir::TensorId prelu(Call& c, ir::TensorId x, ir::TensorId weight);

@@ -71,7 +71,7 @@ Result<TensorId> with_fused_steps(Layer& l, TensorId y, const PictureFormat& for
     } else if (step == "Relu6") {
       y = relu6(l, y);
     } else if (step == "LeakyRelu") {
-      y = l.emit("LeakyRelu", {y}, {{"alpha", l.float_or("leakyrelu_alpha", 0.2)}});
+      y = with_alpha<"LeakyRelu">(l, y, l.float_or("leakyrelu_alpha", 0.2));
     } else if (step == "GeluExact" || step == "GeluApproximate") {
       y = gelu(l, y, step == "GeluApproximate");
     } else {

@@ -7,7 +7,7 @@ namespace orknn::importer::tensorflow {
 using namespace ir;
 
 namespace {
-TensorId leaky_relu(Layer& l, TensorId x) { return l.emit("LeakyRelu", {x}, {{"alpha", l.float_or("alpha", 0.2)}}); }
+TensorId leaky_relu(Layer& l, TensorId x) { return with_alpha<"LeakyRelu">(l, x, l.float_or("alpha", 0.2)); }
 
 TensorId stated_gelu(Layer& l, TensorId x) { return gelu(l, x, l.bool_or("approximate", false)); }
 

@@ -37,7 +37,7 @@ TensorId right_shift(Emitter& e, TensorId x, TensorId bits) {
   return e.cast(floor_div(e, e.cast(x, DType::Int64), e.cast(power, DType::Int64)), e.dtype_of(x));
 }
 
-TensorId leaky_relu(Layer& l, TensorId x) { return l.emit("LeakyRelu", {x}, {{"alpha", double{l.options().number<float>(0)}}}); }
+TensorId leaky_relu(Layer& l, TensorId x) { return with_alpha<"LeakyRelu">(l, x, l.options().number<float>(0)); }
 TensorId stated_gelu(Layer& l, TensorId x) { return gelu(l, x, l.options().flag(0)); }
 
 TensorId softmax(Layer& l, TensorId x) {
