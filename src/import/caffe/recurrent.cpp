@@ -33,11 +33,6 @@ Result<TensorId> vector(Layer& l, size_t blob, std::string_view role, int64_t co
   return l.blob(blob, {role, {count}, Fill::Zeros});
 }
 
-// rows x matrix^T (+ bias)
-TensorId product(Layer& l, std::vector<TensorId> operands) {
-  return l.emit("Gemm", std::move(operands), {{"transB", int64_t{1}}});
-}
-
 struct Gates {
   TensorId from_input, bias, from_state;
 };

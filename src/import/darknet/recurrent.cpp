@@ -1,5 +1,7 @@
 // Recurrent sections: rnn, gru, lstm, crnn, conv_lstm, history. A run is one step that begins with an empty state, as Darknet's
 // first step after loading does.
+#include "import/lower/recurrent.h"
+
 #include <map>
 
 #include "import/darknet/layer.h"
@@ -17,6 +19,9 @@ Result<TensorId> empty_state(Layer& l, Dims dims) {
   l.build().has_state = true;
   return l.invent("state", std::move(dims), Fill::Zeros);
 }
+
+// How the names of inner layers end.
+char letter_of(LstmGate gate) { return "iofg"[static_cast<size_t>(gate)]; }
 
 TensorId sigmoid(Layer& l, TensorId x) { return l.unary("Sigmoid", x); }
 
@@ -80,14 +85,12 @@ Result<TensorId> lstm(Layer& l, TensorId previous) {
                                              : std::vector<std::string>{"wi", "wf", "wo", "wg", "ui", "uf", "uo", "ug"};
   ORKNN_TRY_ASSIGN(const InnerLayers inner, take_rows(l, r, 'u', names));
   ORKNN_TRY_ASSIGN(const TensorId state, empty_state(l, {r.batch, r.outputs}));
-  const auto gate = [&](const char* name) {
-    const TensorId from_state = connect(l, state, inner.at(std::string("w") + name), "linear");
-    return l.add(from_state, connect(l, r.x, inner.at(std::string("u") + name), "linear"));
+  const auto sum = [&](LstmGate gate, TensorId) {
+    const TensorId from_state = connect(l, state, inner.at({'w', letter_of(gate)}), "linear");
+    return l.add(from_state, connect(l, r.x, inner.at({'u', letter_of(gate)}), "linear"));
   };
-  const TensorId input_gate = gate("i"), candidate = gate("g"), output_gate = gate("o");
-  // The forget gate keeps nothing of an empty cell.
-  const TensorId cell = l.mul(sigmoid(l, input_gate), l.unary("Tanh", candidate));
-  return l.mul(l.unary("Tanh", cell), sigmoid(l, output_gate));
+  ORKNN_TRY_ASSIGN(const LstmStep step, lstm_step(l, {}, {.sum = sum}));  // a forget gate would keep nothing of an empty cell
+  return step.hidden;
 }
 
 // --- of pictures
@@ -154,18 +157,15 @@ Result<TensorId> conv_lstm(Layer& l, TensorId previous) {
   }
   const TensorId input_part = convolve(l, x, c, inner.at("ui"));
   ORKNN_TRY_ASSIGN(const TensorId state, empty_pictures(l, input_part, outputs));
-  const auto gate = [&](const char* name, TensorId from_input) {
-    if (bottleneck) return from_input;
-    return l.add(convolve(l, state, c, inner.at(std::string("w") + name)), from_input);
+  const auto sum = [&](LstmGate gate, TensorId cell) {
+    TensorId total = gate == LstmGate::Input ? input_part : convolve(l, x, c, inner.at({'u', letter_of(gate)}));
+    if (!bottleneck) total = l.add(convolve(l, state, c, inner.at({'w', letter_of(gate)})), total);
+    if (!peephole || gate == LstmGate::Content) return total;
+    return l.add(total, convolve(l, cell ? cell : state, c, inner.at({'v', letter_of(gate)})));
   };
-  const auto with_cell = [&](const char* name, TensorId sum, TensorId cell) {
-    return peephole ? l.add(sum, convolve(l, cell, c, inner.at(name))) : sum;
-  };
-  const TensorId input_gate = with_cell("vi", gate("i", input_part), state);
-  const TensorId candidate = activate(l, gate("g", convolve(l, x, c, inner.at("ug"))), activation);
-  const TensorId cell = l.mul(sigmoid(l, input_gate), candidate);
-  const TensorId output_gate = with_cell("vo", gate("o", convolve(l, x, c, inner.at("uo"))), cell);
-  const TensorId y = l.mul(activate(l, cell, activation), sigmoid(l, output_gate));
+  const auto content = [&](TensorId x) { return activate(l, x, activation); };
+  ORKNN_TRY_ASSIGN(const LstmStep step, lstm_step(l, {}, {.sum = sum, .content = content}));
+  const TensorId y = step.hidden;
   if (!bottleneck || !l.flag("shortcut") || outputs < 2) return y;
   const int64_t half = outputs / 2;  // of the channels go around the cell
   return l.add(y, l.emit("Pad", {l.slice(x, 1, 0, half), l.add_ints("pads", {0, 0, 0, 0, 0, outputs - half, 0, 0})}));

@@ -95,7 +95,7 @@ Result<Ran> run_vectors(Layer& l, TensorId x, const Recurrence& r, TensorId mask
   const Cell cell = r.kind == "LSTM" ? Cell::Lstm : r.kind == "GRU" ? Cell::Gru : Cell::Tanh;
   const int64_t units = r.config["units"].integer(0), rows = gate_count(cell) * units;
   ORKNN_TRY_ASSIGN(const CellFunctions f, functions_of(l, r.config, "sigmoid"));
-  RecurrentLayers layers{.cell = cell, .order = cell == Cell::Lstm ? GateOrder(kGatesIfco) : GateOrder(), .lengths = {}};
+  RecurrentLayers layers{.cell = cell, .order = cell == Cell::Lstm ? GateOrder(kGatesIfco) : GateOrder()};
   layers.resets_first = cell == Cell::Gru && !r.config["reset_after"].flag(l.generation() >= 3);
   const bool is_usual = f.content.op == "Tanh" && (cell == Cell::Tanh || f.gate.op == "Sigmoid");
   if (!is_usual) {
@@ -112,11 +112,7 @@ Result<Ran> run_vectors(Layer& l, TensorId x, const Recurrence& r, TensorId mask
   const Dims from = *l.dims_of(kernel);
   if (units < 1 || units > (1 << 24) || from.size() != 2 || from[1] != rows || l.dims_of(recurrent) != Dims{units, rows})
     return shape_mismatch("the weights of the layer have the wrong shape").found(to_string(from));
-  RecurrentWeights w{.input = l.transpose(kernel, {1, 0}),
-                     .state = l.transpose(recurrent, {1, 0}),
-                     .input_bias = {},
-                     .state_bias = {},
-                     .projection = {}};
+  RecurrentWeights w{.input = l.transpose(kernel, {1, 0}), .state = l.transpose(recurrent, {1, 0})};
   if (r.config["use_bias"].flag(true)) {
     ORKNN_TRY_ASSIGN(w.input_bias, l.weight(2, r.below, r.first));
     const bool has_two = cell == Cell::Gru && !layers.resets_first;  // of the input and of the state
@@ -166,7 +162,7 @@ Result<Ran> run_pictures(Layer& l, TensorId x, const Recurrence& r) {
       from.back() != 4 * filters || again.back() != from.back() || again[spatial] != filters)
     return shape_mismatch("the weights of the layer have the wrong shape").found(to_string(from));
   const auto window = [&](const Dims& weights, bool is_input, TensorId pictures) -> Result<Window> {
-    Window w{.kernel = {weights.begin(), weights.end() - 2}, .strides = {}, .dilations = {}, .pads_begin = {}, .pads_end = {}};
+    Window w{.kernel = {weights.begin(), weights.end() - 2}};
     w.strides = is_input ? r.config["strides"].integers(spatial) : std::vector<int64_t>(spatial, 1);
     w.dilations = is_input ? r.config["dilation_rate"].integers(spatial) : std::vector<int64_t>(spatial, 1);
     if (w.strides.size() != spatial || w.dilations.size() != spatial) return invalid_model("the layer has no strides");

@@ -78,7 +78,7 @@ Result<int64_t> units_of(Emitter& e, Cell cell, const RecurrentWeights& w) {
 
 // The weights of a layer's directions as our operators take them.
 struct Joined {
-  std::vector<TensorId> inputs, states, biases, projections;
+  std::vector<TensorId> inputs, states, biases, projections, peepholes;
   int64_t units = 0;
 };
 
@@ -101,6 +101,7 @@ Status add_direction(Emitter& e, const RecurrentLayers& layers, const RecurrentW
   }
   joined.inputs.push_back(e.unsqueeze(input, {0}));
   joined.states.push_back(e.unsqueeze(state, {0}));
+  if (w.peepholes) joined.peepholes.push_back(e.unsqueeze(w.peepholes, {0}));
   if (!w.input_bias && !w.state_bias) return {};
   const auto bias = [&](TensorId b) {
     return b ? ordered(b) : e.full(Dims{units * gate_count(layers.cell)}, 0, e.dtype_of(state));
@@ -110,7 +111,8 @@ Status add_direction(Emitter& e, const RecurrentLayers& layers, const RecurrentW
 }
 
 Attributes attributes_of(const RecurrentLayers& layers, int64_t units) {
-  Attributes a{{"hidden_size", units}, {"direction", std::string(layers.directions == 2 ? "bidirectional" : "forward")}};
+  const char* const direction = layers.directions == 2 ? "bidirectional" : layers.is_backward ? "reverse" : "forward";
+  Attributes a{{"hidden_size", units}, {"direction", std::string(direction)}};
   if (layers.cell == Cell::Gru) a.set("linear_before_reset", int64_t{!layers.resets_first});
   if (layers.cell == Cell::Relu) a.set("activations", std::vector<std::string>(static_cast<size_t>(layers.directions), "Relu"));
   if (!layers.activations.empty()) a.set("activations", layers.activations);
@@ -139,6 +141,7 @@ Result<RecurrentResult> run_layer(Emitter& e, TensorId x, const RecurrentLayers&
   std::vector<TensorId> inputs{x, e.concat(std::move(joined.inputs), 0), e.concat(std::move(joined.states), 0),
                                has_biases ? e.concat(std::move(joined.biases), 0) : TensorId{}, layers.lengths};
   inputs.insert(inputs.end(), states.begin(), states.end());
+  if (!joined.peepholes.empty()) inputs.push_back(e.concat(std::move(joined.peepholes), 0));
   const std::string op = layers.cell == Cell::Lstm ? "LSTM" : layers.cell == Cell::Gru ? "GRU" : "RNN";
   auto made = e.emit_all(op, std::move(inputs), attributes_of(layers, joined.units), layers.cell == Cell::Lstm ? 3 : 2);
   if (is_projected) {
@@ -175,20 +178,47 @@ Result<RecurrentResult> run_recurrent(Emitter& e, TensorId x, const RecurrentLay
   return result;
 }
 
-LstmState lstm_step(Emitter& e, TensorId sums, TensorId cell, GateOrder order, int64_t units, const StepFunctions& functions) {
-  const auto applied = [&](const std::string& op, std::optional<double> alpha, TensorId x) {
-    return e.emit(op, {x}, alpha ? Attributes{{"alpha", *alpha}} : Attributes{});
+Result<LstmStep> lstm_step(Emitter& e, TensorId cell, const LstmRule& rule) {
+  const auto content = [&](TensorId x) -> Result<TensorId> { return rule.content ? rule.content(x) : e.unary("Tanh", x); };
+  const auto gate = [&](LstmGate which, TensorId seen) -> Result<TensorId> {
+    const TensorId sum = rule.sum(which, seen);
+    return rule.gate ? rule.gate(sum) : e.unary("Sigmoid", sum);
   };
-  const auto part = [&](size_t number) {
-    return e.slice(sums, functions.axis, order[number] * units, (order[number] + 1) * units);
-  };
-  const auto gate = [&](size_t number) { return applied(functions.gate, functions.gate_alpha, part(number)); };
-  const auto content = [&](TensorId x) { return applied(functions.content, functions.content_alpha, x); };
-  const TensorId fresh = e.mul(gate(0), content(part(3)));
-  LstmState s;
-  s.cell = cell ? e.add(e.mul(gate(2), cell), fresh) : fresh;
-  s.hidden = e.mul(gate(1), content(s.cell));
+  LstmStep s;
+  if (rule.is_coupled) {
+    ORKNN_TRY_ASSIGN(s.forget, gate(LstmGate::Forget, cell));
+    s.input = e.sub(e.scalar_like(s.forget, 1, "one"), s.forget);
+  } else {
+    ORKNN_TRY_ASSIGN(s.input, gate(LstmGate::Input, cell));
+  }
+  ORKNN_TRY_ASSIGN(s.fresh, content(rule.sum(LstmGate::Content, cell)));
+  s.cell = e.mul(s.input, s.fresh);
+  if (cell && !s.forget) {
+    ORKNN_TRY_ASSIGN(s.forget, gate(LstmGate::Forget, cell));
+  }
+  if (cell) s.cell = e.add(e.mul(s.forget, cell), s.cell);
+  if (rule.kept) {
+    ORKNN_TRY_ASSIGN(s.cell, rule.kept(s.cell));
+  }
+  ORKNN_TRY_ASSIGN(s.output, gate(LstmGate::Output, s.cell));
+  ORKNN_TRY_ASSIGN(s.shown, content(s.cell));
+  s.hidden = e.mul(s.output, s.shown);
   return s;
+}
+
+LstmState lstm_step(Emitter& e, TensorId sums, TensorId cell, GateOrder order, int64_t units, const StepFunctions& functions) {
+  const auto applied = [&](const std::string& op, std::optional<double> alpha) {
+    return [&e, &op, alpha](TensorId x) { return e.emit(op, {x}, alpha ? Attributes{{"alpha", *alpha}} : Attributes{}); };
+  };
+  const auto part = [&](LstmGate gate, TensorId) {
+    const int64_t begin = order[static_cast<size_t>(gate)] * units;
+    return e.slice(sums, functions.axis, begin, begin + units);
+  };
+  const auto step = lstm_step(e, cell,
+                              {.sum = part,
+                               .gate = applied(functions.gate, functions.gate_alpha),
+                               .content = applied(functions.content, functions.content_alpha)});
+  return {step->hidden, step->cell};
 }
 
 TensorId gru_step(Emitter& e, TensorId from_input, TensorId from_state, TensorId hidden, GateOrder order, int64_t units) {

@@ -26,18 +26,20 @@ Result<Cell> cell_of_mode(std::string mode);
 ir::TensorId in_our_order(Emitter& e, ir::TensorId x, GateOrder order, int64_t units, int64_t axis = 0);
 
 struct RecurrentWeights {
-  ir::TensorId input, state;            // [gates * units, features], [gates * units, units]
-  ir::TensorId input_bias, state_bias;  // [gates * units]; either may be none
-  ir::TensorId projection;              // of an LSTM's state, [size, units]; usually none
+  ir::TensorId input = {}, state = {};            // [gates * units, features], [gates * units, units]
+  ir::TensorId input_bias = {}, state_bias = {};  // [gates * units]; either may be none
+  ir::TensorId projection = {};                   // of an LSTM's state, [size, units]; usually none
+  ir::TensorId peepholes = {};                    // of an LSTM's cell into gates i, o, f, [3 * units]; usually none
 };
 struct RecurrentLayers {
   Cell cell = Cell::Lstm;
-  GateOrder order;
+  GateOrder order = {};
   int64_t directions = 1;
-  std::vector<RecurrentWeights> weights;  // layer by layer, the directions of one side by side
+  bool is_backward = false;                    // of one direction: from the last step to the first
+  std::vector<RecurrentWeights> weights = {};  // layer by layer, the directions of one side by side
   // [layers * directions, batch, units] each: the hidden state, then an LSTM's cell. None of them: zeros.
-  std::vector<ir::TensorId> states;
-  ir::TensorId lengths;       // [batch], int32; none: all sequences are full
+  std::vector<ir::TensorId> states = {};
+  ir::TensorId lengths = {};  // [batch], int32; none: all sequences are full
   bool resets_first = false;  // GRU: the reset gate weighs the state, not what the state contributes
   // Names of our functions for the gates and the contents of a cell in the order of our operator, of those that take a parameter
   // the parameter; none: the usual ones.
@@ -54,6 +56,22 @@ Result<RecurrentResult> run_recurrent(Emitter& e, ir::TensorId x, const Recurren
 struct LstmState {
   ir::TensorId hidden, cell;
 };
+enum class LstmGate : size_t { Input, Output, Forget, Content };  // in our order
+struct LstmRule {
+  using Function = std::function<Result<ir::TensorId>(ir::TensorId)>;
+  // What drives a gate. `cell` is what its peephole sees: the cell before, or the new one for the output gate.
+  std::function<ir::TensorId(LstmGate gate, ir::TensorId cell)> sum;
+  Function gate = {}, content = {};  // none: Sigmoid, Tanh
+  Function kept = {};                // what the new cell is limited or rounded to
+  bool is_coupled = false;           // the input gate is what the forget gate leaves
+};
+// All that a step makes: the gates, the contents that are new and those that are shown, the cell and the hidden state.
+struct LstmStep {
+  ir::TensorId input, output, forget, fresh, shown, cell, hidden;
+};
+// `cell` is none where it holds zeros.
+Result<LstmStep> lstm_step(Emitter& e, ir::TensorId cell, const LstmRule& rule);
+
 // Operators for the gates and the contents, with their parameter where they take one, and the axis of the units.
 struct StepFunctions {
   std::string gate = "Sigmoid";
@@ -62,7 +80,7 @@ struct StepFunctions {
   std::optional<double> content_alpha = {};
   int64_t axis = -1;
 };
-// From the sums that drive the gates, [batch, 4 * units], and the cell before (none: zeros).
+// The same from the sums that drive the gates side by side, [batch, 4 * units].
 LstmState lstm_step(Emitter& e, ir::TensorId sums, ir::TensorId cell, GateOrder order, int64_t units,
                     const StepFunctions& functions = {});
 // From what input and state contribute to the gates, [batch, 3 * units] each; the reset gate weighs the contribution.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "emitted.h"
@@ -104,6 +106,46 @@ TEST(LowerRecurrent, ProjectionsApplyToTheFirstStateToo) {
       EXPECT_NEAR(y[t], h, 1e-6);
     }
   }
+}
+
+// Peepholes weigh the cell: the one before for the input and forget gates, the new one for the output gate.
+TEST(LowerRecurrent, AStepOfAnLstmWithPeepholesIsTheWholeLayer) {
+  tests::Emitted f;
+  const TensorId w = f.floats({4, 1}, {0.5f, -0.25f, 1.0f, 0.75f}), r = f.floats({4, 1}, {0.1f, 0.2f, -0.3f, 0.4f});
+  const TensorId hidden = f.floats({1, 1}, {0.3f}), cell = f.floats({1, 1}, {-0.6f}), x = f.floats({1, 1}, {2});
+  const std::array<TensorId, 4> peepholes{f.floats({1}, {0.7f}), f.floats({1}, {-0.8f}), f.floats({1}, {0.9f}), {}};
+  RecurrentLayers layers{
+      .weights = {{.input = w, .state = r, .peepholes = f.e.concat({peepholes[0], peepholes[1], peepholes[2]}, 0)}},
+      .states = {f.e.unsqueeze(hidden, {0}), f.e.unsqueeze(cell, {0})}};
+  const auto whole = run_recurrent(f.e, f.e.unsqueeze(x, {0}), layers);
+  ASSERT_TRUE(whole) << whole.status().to_string();
+  const TensorId sums = f.e.add(f.e.linear(x, w), f.e.linear(hidden, r));
+  LstmRule rule{.sum = [&](LstmGate gate, TensorId seen) {
+    const auto i = static_cast<int64_t>(gate);
+    const TensorId part = f.e.slice(sums, 1, i, i + 1), peephole = peepholes[static_cast<size_t>(gate)];
+    return peephole ? f.e.add(part, f.e.mul(seen, peephole)) : part;
+  }};
+  const auto step = lstm_step(f.e, cell, rule);
+  ASSERT_TRUE(step);
+  EXPECT_NEAR(f.values(step->hidden)[0], f.values(whole->sequence)[0], 1e-6);
+  EXPECT_NEAR(f.values(step->cell)[0], f.values(whole->states[1])[0], 1e-6);
+  rule.is_coupled = true;
+  const auto coupled = lstm_step(f.e, cell, rule);
+  ASSERT_TRUE(coupled);
+  EXPECT_NEAR(f.values(coupled->input)[0], 1 - f.values(step->forget)[0], 1e-6);
+}
+
+TEST(LowerRecurrent, ALayerRunsBackwards) {
+  tests::Emitted f;
+  const TensorId w = f.floats({1, 1}, {0.5f}), r = f.floats({1, 1}, {0.25f});
+  RecurrentLayers layers{.cell = Cell::Tanh, .weights = {{.input = w, .state = r}}, .states = {TensorId{}}};
+  const auto ahead = run_recurrent(f.e, f.floats({3, 1, 1}, {3, 2, 1}), layers);
+  layers.is_backward = true;
+  const auto back = run_recurrent(f.e, f.floats({3, 1, 1}, {1, 2, 3}), layers);
+  ASSERT_TRUE(ahead && back);
+  Numbers expected = f.values(ahead->sequence);
+  std::ranges::reverse(expected);
+  EXPECT_EQ(f.values(back->sequence), expected);
 }
 
 TEST(LowerRecurrent, LayersAndDirectionsStack) {

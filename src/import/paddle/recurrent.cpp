@@ -27,8 +27,7 @@ Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
     layers.weights.push_back({.input = weights[2 * i],
                               .state = weights[2 * i + 1],
                               .input_bias = weights[biases + 2 * i],
-                              .state_bias = weights[biases + 2 * i + 1],
-                              .projection = {}});
+                              .state_bias = weights[biases + 2 * i + 1]});
   }
   if (const TensorId lengths = l.input(3)) layers.lengths = l.cast(lengths, DType::Int32);
   ORKNN_TRY_ASSIGN(const RecurrentResult result, run_recurrent(l, x, layers));

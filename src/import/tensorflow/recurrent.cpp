@@ -1,5 +1,8 @@
 // Recurrent cells and blocks that TensorFlow has as one operator.
+#include "import/lower/recurrent.h"
+
 #include <algorithm>
+#include <array>
 
 #include "import/lower/strided_slice.h"
 #include "import/tensorflow/layer.h"
@@ -10,18 +13,16 @@ using namespace ir;
 namespace {
 // What an LSTM block reads besides its sequence and states.
 struct LstmBlock {
-  TensorId weights, peephole_i, peephole_f, peephole_o, bias;
+  TensorId weights, bias;
+  std::array<TensorId, 4> peepholes;  // of our gates; none without, the contents have none
   double forget_bias = 1, cell_clip = 0;
-  bool has_peepholes = false, forgets_third = true;  // gate order i, c, f, o; otherwise i, f, c, o
+  GateOrder order;
   int64_t units = 0;
 };
 
 Result<LstmBlock> lstm_block(Layer& l, size_t first) {
   LstmBlock b;
   ORKNN_TRY_ASSIGN(b.weights, l.operand(first));
-  ORKNN_TRY_ASSIGN(b.peephole_i, l.operand(first + 1));
-  ORKNN_TRY_ASSIGN(b.peephole_f, l.operand(first + 2));
-  ORKNN_TRY_ASSIGN(b.peephole_o, l.operand(first + 3));
   ORKNN_TRY_ASSIGN(b.bias, l.operand(first + 4));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(b.weights, "to know the number of units"));
   if (dims.size() != 2 || dims[1] < 4 || dims[1] % 4 != 0)
@@ -30,60 +31,50 @@ Result<LstmBlock> lstm_block(Layer& l, size_t first) {
   b.units = dims[1] / 4;
   b.forget_bias = is_second ? 0 : l.float_or("forget_bias", 1);
   b.cell_clip = l.float_or("cell_clip", is_second ? 0 : 3);
-  b.has_peepholes = l.bool_or("use_peephole", false);
-  b.forgets_third = !is_second;
+  b.order = is_second ? GateOrder(kGatesIfco) : GateOrder(kGatesIcfo);
+  if (l.bool_or("use_peephole", false)) {
+    ORKNN_TRY_ASSIGN(b.peepholes[0], l.operand(first + 1));
+    ORKNN_TRY_ASSIGN(b.peepholes[2], l.operand(first + 2));
+    ORKNN_TRY_ASSIGN(b.peepholes[1], l.operand(first + 3));
+  }
   return b;
 }
 
-// All that a step makes, in the order of the operator's outputs.
-struct LstmStep {
-  TensorId i, cs, f, o, ci, co, h;
-  std::vector<TensorId> all() const { return {i, cs, f, o, ci, co, h}; }
-};
-
-LstmStep lstm_step(Layer& l, const LstmBlock& b, TensorId x, TensorId cell, TensorId hidden) {
-  const TensorId gates = l.add(l.matmul(l.concat({x, hidden}, 1), b.weights), b.bias);
-  const auto parts = l.split(gates, 1, std::vector<int64_t>(4, b.units));
-  const TensorId c = parts[b.forgets_third ? 1 : 2], f = parts[b.forgets_third ? 2 : 1];
-  const auto gate = [&](TensorId sum, TensorId peephole, TensorId state) {
-    return l.unary("Sigmoid", b.has_peepholes ? l.add(sum, l.mul(state, peephole)) : sum);
+Result<LstmStep> lstm_step(Layer& l, const LstmBlock& b, TensorId x, TensorId cell, TensorId hidden) {
+  const TensorId sums = l.add(l.matmul(l.concat({x, hidden}, 1), b.weights), b.bias);
+  const auto parts = l.split(sums, 1, std::vector<int64_t>(4, b.units));
+  const auto sum = [&](LstmGate gate, TensorId seen) {
+    TensorId part = parts[static_cast<size_t>(b.order[static_cast<size_t>(gate)])];
+    if (gate == LstmGate::Forget && b.forget_bias != 0) part = l.add(part, b.forget_bias);
+    const TensorId peephole = b.peepholes[static_cast<size_t>(gate)];
+    return peephole ? l.add(part, l.mul(seen, peephole)) : part;
   };
-  LstmStep s;
-  s.i = gate(parts[0], b.peephole_i, cell);
-  s.f = gate(b.forget_bias != 0 ? l.add(f, b.forget_bias) : f, b.peephole_f, cell);
-  s.ci = l.unary("Tanh", c);
-  s.cs = l.add(l.mul(s.ci, s.i), l.mul(cell, s.f));
-  if (b.cell_clip > 0) s.cs = l.clip(s.cs, -b.cell_clip, b.cell_clip);
-  s.o = gate(parts[3], b.peephole_o, s.cs);
-  s.co = l.unary("Tanh", s.cs);
-  s.h = l.mul(s.co, s.o);
-  return s;
+  const auto clipped = [&](TensorId c) { return b.cell_clip > 0 ? l.clip(c, -b.cell_clip, b.cell_clip) : c; };
+  return importer::lstm_step(l, cell, {.sum = sum, .kept = clipped});
 }
+// In the order of the operators' outputs.
+std::vector<TensorId> all_of(const LstmStep& s) { return {s.input, s.cell, s.forget, s.output, s.fresh, s.shown, s.hidden}; }
 
 Result<std::vector<TensorId>> lstm_cell(Layer& l, TensorId x, TensorId cell, TensorId hidden) {
   ORKNN_TRY_ASSIGN(const LstmBlock b, lstm_block(l, 3));
-  return lstm_step(l, b, x, cell, hidden).all();
+  ORKNN_TRY_ASSIGN(const LstmStep step, lstm_step(l, b, x, cell, hidden));
+  return all_of(step);
 }
 
-// Without clipped cells the sequence of hidden states is what our LSTM computes; weights are cut and reordered as constants.
-TensorId whole_lstm(Layer& l, const LstmBlock& b, TensorId x, TensorId cell, TensorId hidden, int64_t inputs) {
-  const int64_t n = b.units, c = b.forgets_third ? 1 : 2, f = b.forgets_third ? 2 : 1;
-  const auto gate = [&](TensorId w, int64_t axis, int64_t k) { return l.slice(w, axis, k * n, (k + 1) * n); };
-  const auto reordered = [&](TensorId w, int64_t axis, TensorId forget) {
-    return l.concat({gate(w, axis, 0), gate(w, axis, 3), forget, gate(w, axis, c)}, axis);
-  };
-  const auto weights = [&](int64_t begin, int64_t end) {
-    const TensorId rows = l.slice(b.weights, 0, begin, end);
-    return l.unsqueeze(l.transpose(reordered(rows, 1, gate(rows, 1, f)), {1, 0}), {0});
-  };
-  TensorId forget = gate(b.bias, 0, f);
-  if (b.forget_bias != 0) forget = l.add(forget, b.forget_bias);
-  const TensorId zeros = l.full(Dims{4 * n}, 0, l.dtype_of(b.bias));
-  const TensorId bias = l.unsqueeze(l.concat({reordered(b.bias, 0, forget), zeros}, 0), {0});
-  std::vector<TensorId> all{x,  weights(0, inputs),       weights(inputs, inputs + n), bias,
-                            {}, l.unsqueeze(hidden, {0}), l.unsqueeze(cell, {0})};
-  if (b.has_peepholes) all.push_back(l.unsqueeze(l.concat({b.peephole_i, b.peephole_o, b.peephole_f}, 0), {0}));
-  return l.squeeze(l.emit("LSTM", std::move(all), {{"hidden_size", n}}), {1});
+// Without clipped cells the sequence of hidden states is what our LSTM computes.
+Result<TensorId> whole_lstm(Layer& l, const LstmBlock& b, TensorId x, TensorId cell, TensorId hidden, int64_t inputs) {
+  const auto weights = [&](int64_t begin, int64_t end) { return l.transpose(l.slice(b.weights, 0, begin, end), {1, 0}); };
+  RecurrentWeights w{.input = weights(0, inputs), .state = weights(inputs, inputs + b.units), .input_bias = b.bias};
+  if (b.forget_bias != 0) {
+    std::vector<float> raised(static_cast<size_t>(4 * b.units), 0.0f);
+    std::fill_n(raised.begin() + b.order[2] * b.units, b.units, static_cast<float>(b.forget_bias));
+    const TensorId more = l.add_constant("forget_bias", TensorData::from<float>({4 * b.units}, raised));
+    w.input_bias = l.add(b.bias, l.cast(more, l.dtype_of(b.bias)));
+  }
+  if (b.peepholes[0]) w.peepholes = l.concat({b.peepholes.begin(), b.peepholes.begin() + 3}, 0);
+  const RecurrentLayers layers{.order = b.order, .weights = {w}, .states = {l.unsqueeze(hidden, {0}), l.unsqueeze(cell, {0})}};
+  ORKNN_TRY_ASSIGN(const RecurrentResult made, run_recurrent(l, x, layers));
+  return made.sequence;
 }
 
 // The last output is the sequence most graphs read; the others show the gates of every step.
@@ -101,16 +92,17 @@ Result<std::vector<TensorId>> block_lstm(Layer& l, TensorId limit, TensorId x, T
   std::vector<std::vector<TensorId>> rows(7);
   TensorId c = cell, h = hidden;
   for (int64_t t = 0; t < steps; ++t) {
-    const LstmStep s = lstm_step(l, b, l.squeeze(l.slice(x, 0, t, t + 1), {0}), c, h);
-    c = s.cs;
-    h = s.h;
-    for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(s.all()[k]);
+    ORKNN_TRY_ASSIGN(const LstmStep s, lstm_step(l, b, l.squeeze(l.slice(x, 0, t, t + 1), {0}), c, h));
+    c = s.cell;
+    h = s.hidden;
+    for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(all_of(s)[k]);
   }
   std::vector<TensorId> outputs;
   for (auto& row : rows) outputs.push_back(pad(l, l.stack(std::move(row), 0), {0, 0, 0, dims[0] - steps, 0, 0}));
   const auto weight_dims = l.dims_of(b.weights);
-  if (b.cell_clip <= 0 && weight_dims && (*weight_dims)[0] == dims[2] + b.units && steps == dims[0])
-    outputs[6] = whole_lstm(l, b, x, cell, hidden, dims[2]);
+  if (b.cell_clip <= 0 && weight_dims && (*weight_dims)[0] == dims[2] + b.units && steps == dims[0]) {
+    ORKNN_TRY_ASSIGN(outputs[6], whole_lstm(l, b, x, cell, hidden, dims[2]));
+  }
   return outputs;
 }
 

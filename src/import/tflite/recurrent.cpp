@@ -1,5 +1,8 @@
 // Recurrent layers. Plain float LSTMs become one LSTM of ours; projections, clipped cells, layer norms and integer states are
-// unrolled.
+// written out step by step.
+#include "import/lower/recurrent.h"
+
+#include <algorithm>
 #include <array>
 
 #include "import/tflite/graph_builder.h"
@@ -18,7 +21,7 @@ struct LstmInputs {
   size_t weights = 1, recurrent = 5, peephole = 9, bias = 12, projection = 16, projection_bias = 17, state = 18, cell = 19;
   size_t norm = 0, auxiliary = 0;  // first of four; 0 = none
 };
-enum Gate : size_t { Input, Forget, Cell, Output };
+enum Gate : size_t { Input, Forget, Candidate, Output };
 
 struct LstmOptions {
   Activation activation = Activation::Tanh;
@@ -32,17 +35,6 @@ struct Sequence {
 };
 
 TensorId clip_to(Layer& l, TensorId x, double limit) { return limit > 0 ? l.clip(x, -limit, limit) : x; }
-
-Result<const char*> activation_name(Activation a) {
-  switch (a) {
-    case Activation::Tanh: return "Tanh";
-    case Activation::Relu: return "Relu";
-    default:
-      return unsupported("the activation of the cell is not supported")
-          .expected("TANH or RELU")
-          .found(std::to_string(static_cast<int>(a)));
-  }
-}
 
 // --- an LSTM of ours: [1, 4 * units, n] in the order input, output, forget, cell
 
@@ -67,20 +59,17 @@ Result<TensorId> stacked(Layer& l, size_t first, bool is_bias, std::span<const G
     if (!part) return missing_input(i, l.operand_count());
     parts.push_back(coupled ? l.unary("Neg", part) : part);
   }
-  return l.unsqueeze(l.concat(std::move(parts), 0), {0});
+  return l.concat(std::move(parts), 0);
 }
 
 Result<Sequence> one_lstm(Layer& l, TensorId x, const LstmInputs& in, const LstmOptions& options) {
-  static constexpr Gate kOrder[] = {Input, Output, Forget, Cell};
-  ORKNN_TRY_ASSIGN(const TensorId w, stacked(l, in.weights, false, kOrder, in));
-  ORKNN_TRY_ASSIGN(const TensorId r, stacked(l, in.recurrent, false, kOrder, in));
-  ORKNN_TRY_ASSIGN(const TensorId b, stacked(l, in.bias, true, kOrder, in));
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(b, "to size the layer"));
+  static constexpr Gate kOrder[] = {Input, Output, Forget, Candidate};
+  RecurrentWeights w;
+  ORKNN_TRY_ASSIGN(w.input, stacked(l, in.weights, false, kOrder, in));
+  ORKNN_TRY_ASSIGN(w.state, stacked(l, in.recurrent, false, kOrder, in));
+  ORKNN_TRY_ASSIGN(w.input_bias, stacked(l, in.bias, true, kOrder, in));
   ORKNN_TRY_ASSIGN(const TensorId h, l.real(in.state));
   ORKNN_TRY_ASSIGN(const TensorId c, l.real(in.cell));
-  if (dims.size() != 2 || dims[1] % 4 != 0) return invalid_model("the biases do not fit four gates").found(to_string(dims));
-  const TensorId no_bias = l.full(dims, 0, DType::Float32);
-  std::vector<TensorId> inputs{x, w, r, l.concat({b, no_bias}, 1), TensorId{}, l.unsqueeze(h, {0}), l.unsqueeze(c, {0})};
   if (has_any(l, in.peephole, 3)) {
     std::vector<TensorId> parts;
     const bool coupled = !l.has_input(in.weights);
@@ -88,42 +77,24 @@ Result<Sequence> one_lstm(Layer& l, TensorId x, const LstmInputs& in, const Lstm
       ORKNN_TRY_ASSIGN(const TensorId part, l.real(in.peephole + (k == 0 && coupled ? 1 : k)));
       parts.push_back(k == 0 && coupled ? l.unary("Neg", part) : part);
     }
-    inputs.push_back(l.unsqueeze(l.concat(std::move(parts), 0), {0}));
+    w.peepholes = l.concat(std::move(parts), 0);
   }
-  ORKNN_TRY_ASSIGN(const char* function, activation_name(options.activation));
-  Attributes attributes{{"hidden_size", dims[1] / 4}, {"direction", std::string(options.reverse ? "reverse" : "forward")}};
-  if (options.activation != Activation::Tanh)
-    attributes.set("activations", std::vector<std::string>{"Sigmoid", function, function});
-  const std::vector<TensorId> y = l.emit_all("LSTM", std::move(inputs), std::move(attributes), 3);
-  return Sequence{l.squeeze(y[0], {1}), l.squeeze(y[1], {0}), l.squeeze(y[2], {0})};
+  RecurrentLayers layers{.is_backward = options.reverse, .weights = {w}, .states = {l.unsqueeze(h, {0}), l.unsqueeze(c, {0})}};
+  if (options.activation == Activation::Relu) layers.activations = {"Sigmoid", "Relu", "Relu"};
+  if (options.activation != Activation::Relu && options.activation != Activation::Tanh)
+    return unsupported("the activation of the cell is not supported")
+        .expected("TANH or RELU")
+        .found(std::to_string(static_cast<int>(options.activation)));
+  ORKNN_TRY_ASSIGN(const RecurrentResult made, run_recurrent(l, x, layers));
+  return Sequence{made.sequence, l.squeeze(made.states[0], {0}), l.squeeze(made.states[1], {0})};
 }
 
 // --- step by step
 
-Result<int64_t> step_count(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to walk through its steps"));
-  if (dims.size() != 3)
-    return invalid_model("the input of the sequence has the wrong number of dimensions").expected("3").found(to_string(dims));
-  if (dims[0] < 1 || dims[0] > kMaxSteps)
-    return unsupported("the sequence is too long to be unrolled")
-        .expected("at most " + std::to_string(kMaxSteps) + " steps")
-        .found(std::to_string(dims[0]));
-  ORKNN_TRY(l.builder().count_lowered(static_cast<size_t>(dims[0]) * kOperatorsPerStep));
-  return dims[0];
+Status count_steps(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to walk through its steps", 3));
+  return l.builder().count_lowered(static_cast<size_t>(std::min(dims[0], kMaxSteps)) * kOperatorsPerStep);
 }
-
-// Walks through time, forwards or backwards: body(t) gives the output of step t.
-template <class Body>
-Result<TensorId> walk(Layer& l, int64_t steps, bool reverse, Body body) {
-  std::vector<TensorId> results(static_cast<size_t>(steps));
-  for (int64_t k = 0; k < steps; ++k) {
-    const int64_t t = reverse ? steps - 1 - k : k;
-    ORKNN_TRY_ASSIGN(results[static_cast<size_t>(t)], body(t));
-  }
-  return l.stack(std::move(results), 0);
-}
-
-TensorId at_step(Layer& l, TensorId sequence, int64_t t) { return l.gather(sequence, l.add_int_scalar("step", t), 0); }
 
 // What the steps of an unrolled LSTM share.
 struct LstmCell {
@@ -149,7 +120,7 @@ Result<TensorId> joined_weights(Layer& l, const std::vector<Gate>& gates, size_t
 Result<LstmCell> lstm_cell(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs& in) {
   LstmCell c;
   if (l.has_input(in.weights)) c.gates.push_back(Input);
-  c.gates.insert(c.gates.end(), {Forget, Cell, Output});
+  c.gates.insert(c.gates.end(), {Forget, Candidate, Output});
   ORKNN_TRY_ASSIGN(const TensorId w, joined_weights(l, c.gates, in.weights));
   ORKNN_TRY_ASSIGN(c.recurrent, joined_weights(l, c.gates, in.recurrent));
   const bool is_normed = in.norm && has_any(l, in.norm, 4), has_peepholes = has_any(l, in.peephole, 3);
@@ -158,7 +129,7 @@ Result<LstmCell> lstm_cell(Layer& l, TensorId x, TensorId auxiliary, const LstmI
     if (is_normed) {
       ORKNN_TRY_ASSIGN(c.norms[g], l.real(in.norm + g));
     }
-    if (has_peepholes && g != Cell) {
+    if (has_peepholes && g != Candidate) {
       ORKNN_TRY_ASSIGN(c.peepholes[g], l.real(in.peephole + (g == Output ? size_t{2} : size_t{g})));
     }
   }
@@ -176,47 +147,39 @@ Result<LstmCell> lstm_cell(Layer& l, TensorId x, TensorId auxiliary, const LstmI
   return c;
 }
 
-// The next state and cell.
-Status lstm_step(Layer& l, const LstmCell& c, const LstmInputs& in, const LstmOptions& options, int64_t t, Sequence& s) {
-  const TensorId sum = l.add(at_step(l, c.driven, t), l.matmul(s.state, c.recurrent));
-  const size_t count = c.gates.size();
-  const std::vector<TensorId> parts =
-      l.emit_all("Split", {sum}, {{"axis", int64_t{-1}}, {"num_outputs", static_cast<int64_t>(count)}}, count);
-  const auto drive = [&](Gate gate) {
-    TensorId z = parts[gate - (c.is_coupled() ? 1 : 0)];
-    if (c.peepholes[gate]) z = l.add(z, l.mul(s.cell, c.peepholes[gate]));
-    if (c.norms[gate]) z = l.emit("LayerNormalization", {z, c.norms[gate]}, {{"axis", int64_t{-1}}, {"epsilon", 1e-8}});
-    return c.biases[gate] ? l.add(z, c.biases[gate]) : z;
-  };
-  const TensorId forget = l.unary("Sigmoid", drive(Forget));
-  const TensorId input = c.is_coupled() ? l.sub(l.add_scalar("one", 1), forget) : l.unary("Sigmoid", drive(Input));
-  ORKNN_TRY_ASSIGN(const TensorId candidate, l.activate(drive(Cell), options.activation));
-  const TensorId cell = clip_to(l, l.add(l.mul(forget, s.cell), l.mul(input, candidate)), options.cell_clip);
-  ORKNN_TRY_ASSIGN(s.cell, l.round_to(cell, l.input_index(in.cell)));
-  const TensorId output = l.unary("Sigmoid", drive(Output));
-  ORKNN_TRY_ASSIGN(const TensorId active, l.activate(s.cell, options.activation));
-  TensorId h = l.mul(output, active);
-  if (c.hidden_format) {
-    ORKNN_TRY_ASSIGN(h, l.round_to(h, *c.hidden_format));
-  }
-  if (c.projection) {
-    h = l.matmul(h, c.projection);
-    h = clip_to(l, c.projection_bias ? l.add(h, c.projection_bias) : h, options.projection_clip);
-  }
-  ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(in.state)));
-  return {};
-}
-
-Result<Sequence> unrolled_lstm(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs& in, const LstmOptions& options) {
-  ORKNN_TRY_ASSIGN(const int64_t steps, step_count(l, x));
-  ORKNN_TRY_ASSIGN(const LstmCell cell, lstm_cell(l, x, auxiliary, in));
+Result<Sequence> steps_of_lstm(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs& in, const LstmOptions& options) {
+  ORKNN_TRY(count_steps(l, x));
+  ORKNN_TRY_ASSIGN(const LstmCell c, lstm_cell(l, x, auxiliary, in));
   Sequence s;
   ORKNN_TRY_ASSIGN(s.state, l.real(in.state));
   ORKNN_TRY_ASSIGN(s.cell, l.real(in.cell));
-  ORKNN_TRY_ASSIGN(s.all, walk(l, steps, options.reverse, [&](int64_t t) -> Result<TensorId> {
-                     ORKNN_TRY(lstm_step(l, cell, in, options, t, s));
-                     return s.state;
-                   }));
+  const auto step = [&](TensorId driven) -> Result<TensorId> {
+    const auto parts = l.emit_all("Split", {l.add(driven, l.matmul(s.state, c.recurrent))},
+                                  {{"axis", int64_t{-1}}, {"num_outputs", std::ssize(c.gates)}}, c.gates.size());
+    const auto sum = [&](LstmGate which, TensorId seen) {
+      const Gate gate = std::array{Input, Output, Forget, Candidate}[static_cast<size_t>(which)];
+      TensorId z = parts[gate - (c.is_coupled() ? 1 : 0)];
+      if (c.peepholes[gate]) z = l.add(z, l.mul(seen, c.peepholes[gate]));
+      if (c.norms[gate]) z = l.emit("LayerNormalization", {z, c.norms[gate]}, {{"axis", int64_t{-1}}, {"epsilon", 1e-8}});
+      return c.biases[gate] ? l.add(z, c.biases[gate]) : z;
+    };
+    const auto kept = [&](TensorId cell) { return l.round_to(clip_to(l, cell, options.cell_clip), l.input_index(in.cell)); };
+    const auto content = [&](TensorId z) { return l.activate(z, options.activation); };
+    ORKNN_TRY_ASSIGN(const LstmStep made,
+                     lstm_step(l, s.cell, {.sum = sum, .content = content, .kept = kept, .is_coupled = c.is_coupled()}));
+    s.cell = made.cell;
+    TensorId h = made.hidden;
+    if (c.hidden_format) {
+      ORKNN_TRY_ASSIGN(h, l.round_to(h, *c.hidden_format));
+    }
+    if (c.projection) {
+      h = l.matmul(h, c.projection);
+      h = clip_to(l, c.projection_bias ? l.add(h, c.projection_bias) : h, options.projection_clip);
+    }
+    ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(in.state)));
+    return s.state;
+  };
+  ORKNN_TRY_ASSIGN(s.all, unrolled(l, c.driven, options.reverse, step, kMaxSteps));
   return s;
 }
 
@@ -226,7 +189,7 @@ Result<Sequence> lstm(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs
   const bool plain = !(options.cell_clip > 0) && !l.has_input(in.projection) && !(in.norm && has_any(l, in.norm, 4)) &&
                      !auxiliary && has_any(l, in.bias, 4) && !l.input_info(in.state).is_quantized() &&
                      !l.input_info(in.cell).is_quantized();
-  return plain ? one_lstm(l, x, in, options) : unrolled_lstm(l, x, auxiliary, in, options);
+  return plain ? one_lstm(l, x, in, options) : steps_of_lstm(l, x, auxiliary, in, options);
 }
 
 // --- the operators
@@ -305,12 +268,11 @@ Result<std::vector<TensorId>> basic_lstm_step(Layer& l) {
   const TensorId together = l.concat({x, h}, 1);
   const TensorId gates = l.linear(together, w, b);
   const std::vector<TensorId> part = l.emit_all("Split", {gates}, {{"axis", int64_t{1}}, {"num_outputs", int64_t{4}}}, 4);
-  const TensorId added = l.mul(l.unary("Sigmoid", part[0]), l.unary("Tanh", part[1]));
-  const TensorId cell = l.add(added, l.mul(l.unary("Sigmoid", part[2]), c));
-  const TensorId out = l.mul(l.unary("Sigmoid", part[3]), l.unary("Tanh", cell));
-  ORKNN_TRY(l.set_variable(1, out));
-  ORKNN_TRY(l.set_variable(4, cell));
-  return std::vector{out, cell, together, gates};
+  const auto sum = [&](LstmGate gate, TensorId) { return part[static_cast<size_t>(kGatesIcfo[static_cast<size_t>(gate)])]; };
+  ORKNN_TRY_ASSIGN(const LstmStep step, lstm_step(l, c, {.sum = sum}));
+  ORKNN_TRY(l.set_variable(1, step.hidden));
+  ORKNN_TRY(l.set_variable(4, step.cell));
+  return std::vector{step.hidden, step.cell, together, gates};
 }
 
 Result<std::vector<TensorId>> lstm_operator(Layer& l) {
@@ -344,12 +306,12 @@ Result<Sequence> rnn(Layer& l, TensorId x, TensorId auxiliary, const RnnInputs& 
     driven = l.add(driven, l.matmul(auxiliary, extra));
   }
   if (b) driven = l.add(driven, b);
-  ORKNN_TRY_ASSIGN(s.all, walk(l, steps, reverse, [&](int64_t t) -> Result<TensorId> {
-                     ORKNN_TRY_ASSIGN(const TensorId h,
-                                      l.activate(l.add(at_step(l, driven, t), l.matmul(s.state, r)), activation));
-                     ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(in.state)));
-                     return s.state;
-                   }));
+  const auto step = [&](TensorId now) -> Result<TensorId> {
+    ORKNN_TRY_ASSIGN(const TensorId h, l.activate(l.add(now, l.matmul(s.state, r)), activation));
+    ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(in.state)));
+    return s.state;
+  };
+  ORKNN_TRY_ASSIGN(s.all, unrolled(l, driven, reverse, step, kMaxSteps));
   ORKNN_TRY(l.set_variable(in.state, s.state));
   return s;
 }
