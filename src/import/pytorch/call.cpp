@@ -196,12 +196,18 @@ Result<TensorId> Call::as_bool(std::string_view name) {
   return cast(t.id, DType::Bool);
 }
 
+Result<Value> Call::made(const Output& output) {
+  if (!output.content_) return output.content_.status();
+  if (const Value* value = std::get_if<Value>(&*output.content_)) return *value;
+  return std::visit([&](const auto& content) { return made(content); }, *output.content_);
+}
+
 Result<Value> Call::made(TensorId id) {
   ORKNN_TRY_ASSIGN(TensorValue* const t, session_.tensor(id));
   return Value(t);
 }
 
-Result<Value> Call::made(std::span<const TensorId> ids) {
+Result<Value> Call::made(const std::vector<TensorId>& ids) {
   std::vector<Value> values;
   for (TensorId id : ids) {
     values.emplace_back();

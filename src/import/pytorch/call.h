@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "import/lower/row.h"
@@ -16,6 +17,22 @@ namespace orknn::importer::pytorch {
 // A tensor of complex numbers: the last axis of the value in the graph holds real and imaginary parts.
 struct ComplexId {
   ir::TensorId id;
+};
+
+// What a lowering returns that makes a tensor in one case and hands on a value in another.
+class Output {
+ public:
+  Output(ir::TensorId tensor) : content_(tensor) {}
+  Output(ComplexId tensor) : content_(tensor) {}
+  Output(std::vector<ir::TensorId> tuple) : content_(std::move(tuple)) {}
+  Output(Value value) : content_(value) {}
+  Output(Result<Value> value) : content_(value ? Result<Content>(*value) : Result<Content>(value.status())) {}
+  Output(Status problem) : content_(std::move(problem)) {}
+
+ private:
+  friend class Call;
+  using Content = std::variant<ir::TensorId, ComplexId, std::vector<ir::TensorId>, Value>;
+  Result<Content> content_;
 };
 
 class Call : public Emitter {
@@ -96,9 +113,10 @@ class Call : public Emitter {
   // The tensor as truth values; the same holds for a float input of the model.
   Result<ir::TensorId> as_bool(std::string_view name);
 
-  // --- results
+  // --- results, as the table turns what lowerings return into values; also for items of lists
+  Result<Value> made(const Output& output);
   Result<Value> made(ir::TensorId id);
-  Result<Value> made(std::span<const ir::TensorId> ids);  // a tuple; None for no tensor
+  Result<Value> made(const std::vector<ir::TensorId>& ids);  // a tuple; None for no tensor
   Result<Value> made(std::vector<Value> items) { return Value::tuple(heap().list(std::move(items))); }
   Result<Value> made(const ir::Dims& numbers);  // a list
   Result<Value> made(ComplexId x);

@@ -84,16 +84,18 @@ Result<TensorId> lerp(Call& c) {
 // --- functions of one value
 // Whole numbers stay what they are.
 template <UnaryFunction F>
-Result<Value> rounding(Call& c) {
-  return is_float(c.dtype()) ? c.made(F(c, c.tensor("self"))) : c.copy_of();
+Output rounding(Call& c) {
+  if (!is_float(c.dtype())) return c.copy_of();
+  return F(c, c.tensor("self"));
 }
 template <OpName Op>
 TensorId rounded(Emitter& e, TensorId x) {
   return e.unary(Op.chars, x);
 }
 template <OpName Op>
-Result<Value> of_numbers(Call& c) {  // truth values stay what they are
-  return c.dtype() == DType::Bool ? c.copy_of() : c.made(c.unary(Op.chars, c.tensor("self")));
+Output of_numbers(Call& c) {  // truth values stay what they are
+  if (c.dtype() == DType::Bool) return c.copy_of();
+  return c.unary(Op.chars, c.tensor("self"));
 }
 TensorId round_decimals(Call& c, TensorId x) {
   const double scale = std::pow(10.0, std::clamp<double>(c.number("decimals"), -30, 30));
@@ -111,7 +113,7 @@ TensorId sinc(Emitter& e, TensorId x) {
   const TensorId angle = e.mul(e.where(is_zero, one, x), std::numbers::pi);
   return e.where(is_zero, one, e.div(e.unary("Sin", angle), angle));
 }
-Result<Value> nan_to_num(Call& c) {
+Output nan_to_num(Call& c) {
   const TensorId x = c.tensor("self");
   const DType t = c.dtype_of(x);
   if (!is_float(t)) return c.copy_of();
@@ -119,8 +121,7 @@ Result<Value> nan_to_num(Call& c) {
   const TensorId numbers = c.where(c.unary("IsNaN", x), c.scalar(c.number_or("nan", 0), t), x);
   const TensorId below =
       c.where(c.emit("IsInf", {x}, {{"detect_negative", int64_t{0}}}), c.scalar(c.number_or("posinf", largest), t), numbers);
-  return c.made(
-      c.where(c.emit("IsInf", {x}, {{"detect_positive", int64_t{0}}}), c.scalar(c.number_or("neginf", -largest), t), below));
+  return c.where(c.emit("IsInf", {x}, {{"detect_positive", int64_t{0}}}), c.scalar(c.number_or("neginf", -largest), t), below);
 }
 
 TensorId normal_probability(Emitter& e, TensorId x) { return e.mul(e.unary("Erfc", e.mul(x, -std::numbers::sqrt2 / 2)), 0.5); }

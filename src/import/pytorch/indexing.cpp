@@ -101,21 +101,21 @@ Status unknown_mask() {
       .hint("use torch.where or masked_fill instead of selecting by a mask");
 }
 
-Result<Value> index(Call& c) {
+Output index(Call& c) {
   ORKNN_TRY_ASSIGN(const Index index, read_index(c));
   if (index.mask) return unknown_mask();
   if (index.axes.empty()) return c.copy_of();
-  if (index.axes.size() == 1) return c.made(c.gather(c.tensor("self"), index.tensors[0], index.axes[0]));
+  if (index.axes.size() == 1) return c.gather(c.tensor("self"), index.tensors[0], index.axes[0]);
   const int64_t rank = c.rank();
   const TensorId picked = c.emit("GatherND", {c.transpose(c.tensor("self"), indexed_first(index, rank)), tuples(c, index)});
-  if (!are_adjacent(index) || index.axes.front() == 0) return c.made(picked);
+  if (!are_adjacent(index) || index.axes.front() == 0) return picked;
   // Adjacent indices leave their axes where they were.
   const int64_t made = static_cast<int64_t>(index.shape.size()), before = index.axes.front();
   std::vector<int64_t> permutation;
   for (int64_t i = 0; i < before; ++i) permutation.push_back(made + i);
   for (int64_t i = 0; i < made; ++i) permutation.push_back(i);
   for (int64_t i = made + before; i < made + rank - static_cast<int64_t>(index.axes.size()); ++i) permutation.push_back(i);
-  return c.made(c.transpose(picked, permutation));
+  return c.transpose(picked, permutation);
 }
 
 Result<TensorId> index_put(Call& c) {
@@ -152,11 +152,11 @@ Result<TensorId> index_put(Call& c) {
   return c.transpose(written, inverse_of(permutation));
 }
 
-Result<Value> index_select(Call& c) {
+Output index_select(Call& c) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
   ORKNN_TRY_ASSIGN(const TensorId index, c.as_index("index"));
   if (c.rank() == 0) return c.copy_of();
-  return c.made(c.gather(c.tensor("self"), c.reshape(index, {-1}), axis));
+  return c.gather(c.tensor("self"), c.reshape(index, {-1}), axis);
 }
 Result<TensorId> take(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const TensorId index, c.as_index("index"));
@@ -189,11 +189,11 @@ TensorId covered_part(Call& c, TensorId x, const Dims& dims, const Dims& index, 
     if (i != except && index[i] < dims[i]) x = c.slice(x, static_cast<int64_t>(i), 0, index[i]);
   return x;
 }
-Result<Value> gather(Call& c) {
+Output gather(Call& c) {
   if (c.rank() == 0) return c.copy_of();
   ORKNN_TRY_ASSIGN(const IndexAlong a, index_along(c));
   const TensorId part = covered_part(c, c.tensor("self"), c.dims(), c.dims("index"), static_cast<size_t>(a.axis));
-  return c.made(c.emit("GatherElements", {part, a.index}, {{"axis", a.axis}}));
+  return c.gather_elements(part, a.index, a.axis);
 }
 Result<TensorId> take_along_dim(Call& c, TensorId x) {
   if (!c.has("dim")) {
@@ -306,7 +306,7 @@ Result<TensorId> masked_select(Call& c, TensorId x, TensorId mask) {
   return c.gather(c.reshape(c.expand(x, dims), {-1}), c.add_ints("positions", positions), 0);
 }
 // The elements of `source`, one after the other, where the mask is set.
-Result<Value> masked_scatter(Call& c) {
+Output masked_scatter(Call& c) {
   ORKNN_TRY_ASSIGN(const Dims dims, ir::broadcast(c.dims(), c.dims("mask")));
   ORKNN_TRY_ASSIGN(TensorId mask, c.as_bool("mask"));
   const int64_t count = ir::element_count(c.dims("source"));
@@ -316,7 +316,7 @@ Result<Value> masked_scatter(Call& c) {
   const TensorId place = c.with_scalar("Max", c.sub(c.binary("CumSum", flat, c.add_int_scalar("axis", 0)), 1), 0);
   const TensorId source = c.cast(c.reshape(c.tensor("source"), {-1}), c.dtype());
   const TensorId taken = c.gather(source, c.binary("Min", place, c.int_scalar(count - 1)), 0);
-  return c.made(c.where(mask, c.reshape(taken, dims), c.expand(c.tensor("self"), dims)));
+  return c.where(mask, c.reshape(taken, dims), c.expand(c.tensor("self"), dims));
 }
 TensorId nonzero(Call& c, TensorId x) { return c.transpose(c.unary("NonZero", x), {1, 0}); }
 Result<Value> nonzero_numpy(Call& c) {

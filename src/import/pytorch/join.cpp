@@ -103,7 +103,7 @@ Result<TensorId> repeat_interleave(Call& c) {
 
 // --- padding
 // PyTorch lists pads from the last axis on, before and after each axis.
-Result<Value> padded(Call& c, std::span<const int64_t> pads, const std::string& mode, const Value& value) {
+Output padded(Call& c, std::span<const int64_t> pads, const std::string& mode, const Value& value) {
   const int64_t rank = c.rank();
   if (pads.size() % 2 != 0 || static_cast<int64_t>(pads.size() / 2) > rank)
     return invalid_model("padding does not fit the tensor").found(ir::to_string(Dims(pads.begin(), pads.end())));
@@ -115,15 +115,15 @@ Result<Value> padded(Call& c, std::span<const int64_t> pads, const std::string& 
   if (std::ranges::all_of(ordered, [](int64_t p) { return p == 0; })) return c.copy_of();
   std::vector<TensorId> inputs{c.tensor("self"), c.add_ints("pads", ordered)};
   if (mode == "constant" && !value.is_none()) inputs.push_back(c.as(value, c.dtype()));
-  return c.made(c.emit("Pad", std::move(inputs), {{"mode", mode}}));
+  return c.emit("Pad", std::move(inputs), {{"mode", mode}});
 }
-Result<Value> constant_pad(Call& c) { return padded(c, c.ints("pad"), "constant", c.value("value")); }
+Output constant_pad(Call& c) { return padded(c, c.ints("pad"), "constant", c.value("value")); }
 template <OpName Mode>
-Result<Value> pad_mode(Call& c) {
+Output pad_mode(Call& c) {
   return padded(c, c.ints("padding"), Mode.string(), Value());
 }
 // By name, or by the number that exported programs have for it.
-Result<Value> pad(Call& c) {
+Output pad(Call& c) {
   static constexpr const char* kModes[][2] = {
       {"constant", "constant"}, {"reflect", "reflect"}, {"replicate", "edge"}, {"circular", "wrap"}};
   const Value& given = c.value("mode");
@@ -135,17 +135,17 @@ Result<Value> pad(Call& c) {
 }
 
 // --- reversal
-Result<Value> flip(Call& c) {
+Output flip(Call& c) {
   if (c.rank() == 0 || c.ints("dims").empty()) return c.copy_of();
   ORKNN_TRY_ASSIGN(const auto axes, c.axes("dims"));
-  return c.made(c.reverse(c.tensor("self"), axes));
+  return c.reverse(c.tensor("self"), axes);
 }
 template <int64_t Axis>
 Result<TensorId> flipped(Call& c, TensorId x) {
   if (c.rank() <= Axis) return invalid_model(Axis == 0 ? "flipud needs an axis" : "fliplr needs two axes");
   return c.reverse(x, {Axis});
 }
-Result<Value> rot90(Call& c) {
+Output rot90(Call& c) {
   ORKNN_TRY_ASSIGN(const auto given, c.ints("dims", 2));
   ORKNN_TRY_ASSIGN(const int64_t a, c.axis_of(given[0], c.rank()));
   ORKNN_TRY_ASSIGN(const int64_t b, c.axis_of(given[1], c.rank()));
@@ -153,9 +153,9 @@ Result<Value> rot90(Call& c) {
   const TensorId x = c.tensor("self");
   switch (((c.integer("k") % 4) + 4) % 4) {
     case 0: return c.copy_of();
-    case 1: return c.made(c.swap_axes(c.reverse(x, {b}), a, b));
-    case 2: return c.made(c.reverse(x, {a, b}));
-    default: return c.made(c.reverse(c.swap_axes(x, a, b), {b}));
+    case 1: return c.swap_axes(c.reverse(x, {b}), a, b);
+    case 2: return c.reverse(x, {a, b});
+    default: return c.reverse(c.swap_axes(x, a, b), {b});
   }
 }
 Result<TensorId> rolled(Call& c, TensorId x) {

@@ -191,7 +191,7 @@ bool all_of_list(Call& c) { return std::ranges::all_of(c.items(), &Value::boolea
 // --- conversions
 // A tensor whose value is not known yet stays a tensor: it serves as a number wherever the operator takes tensors too.
 template <DType To>
-Result<Value> number_of_tensor(Call& c) {
+Output number_of_tensor(Call& c) {
   TensorValue& t = c.handle();
   if (ir::element_count(t.dims) != 1)
     return invalid_model("only a tensor of one element is a number").found(ir::to_string(t.dims));
@@ -202,7 +202,7 @@ Result<Value> number_of_tensor(Call& c) {
     return To == DType::Float32 ? Value(known->number()) : *known;
   }
   const ir::TensorId x = c.reshape(t.id, {});
-  return c.made(To == DType::Undefined ? x : c.cast(x, To));
+  return To == DType::Undefined ? x : c.cast(x, To);
 }
 double to_float(Call& c) { return c.number("a"); }
 bool to_bool(Call& c) { return c.flag("a"); }

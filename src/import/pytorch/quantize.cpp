@@ -43,7 +43,7 @@ TensorId quantize_dynamic(Call& c, TensorId x) {
   return dynamically_quantized(c, c.cast(x, DType::Float32), c.flag("reduce_range") ? 127 : 255);
 }
 
-Result<Value> dequantize(Call& c) { return c.handle().quantization ? c.made(c.tensor("self")) : Result<Value>(c.value("self")); }
+Output dequantize(Call& c) { return c.handle().quantization ? Output(c.tensor("self")) : c.value("self"); }
 Result<Value> dequantize_list(Call& c) {
   ORKNN_TRY_ASSIGN(const auto ids, c.tensors("tensors"));
   ORKNN_TRY_ASSIGN(const Value all, c.made(ids));
@@ -119,7 +119,7 @@ Result<TensorId> fake_quantize_channels(Call& c) {
   return fake_quantized(c, q);
 }
 // Observers only matter for training: the stored parameters are used.
-Result<Value> observed_fake_quantize(Call& c) {
+Output observed_fake_quantize(Call& c) {
   const auto enabled = c.session().constant_number(c, c.handle("fake_quant_on"));
   const auto observing = c.session().constant_number(c, c.handle("observer_on"));
   if (observing && observing->number() != 0)
@@ -132,7 +132,7 @@ Result<Value> observed_fake_quantize(Call& c) {
   ORKNN_TRY_ASSIGN(const Quantization q, per_channel ? channel_quantization(c, "scale", "zero_point", c.integer("ch_axis"), dtype)
                                                      : output_quantization(c, dtype));
   ORKNN_TRY_ASSIGN(const TensorId y, fake_quantized(c, q));
-  return c.made(y);
+  return y;
 }
 
 // --- quantization of exported programs: the integers are plain tensors

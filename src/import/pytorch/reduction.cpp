@@ -89,7 +89,7 @@ Result<std::vector<TensorId>> aminmax(Call& c, TensorId x) {
   return std::vector<TensorId>{reduced(c, "ReduceMin", x, a), reduced(c, "ReduceMax", x, a)};
 }
 // The lower median, as PyTorch defines it: the value, and along an axis its position too. `nanmedian` counts numbers only.
-Result<Value> median(Call& c) {
+Output median(Call& c) {
   const bool all = !c.has("dim");
   const TensorId x = all ? c.reshape(c.tensor("self"), {-1}) : c.tensor("self");
   ORKNN_TRY_ASSIGN(const int64_t axis, all ? Result<int64_t>(int64_t{0}) : c.axis());
@@ -99,7 +99,7 @@ Result<Value> median(Call& c) {
   const bool skips_nan = c.op() == "nanmedian" && is_float(c.dtype_of(x));
   Ranked found = skips_nan ? median_of_numbers(c, x, axis, count) : nth_smallest(c, x, axis, (count - 1) / 2);
   if (all || !c.flag("keepdim")) found = {c.squeeze(found.value, {axis}), c.squeeze(found.place, {axis})};
-  return all ? c.made(found.value) : c.made(std::vector{found.value, found.place});
+  return all ? Output(found.value) : std::vector{found.value, found.place};
 }
 
 Result<TensorId> quantile(Call& c) {
@@ -133,10 +133,10 @@ Result<TensorId> count_nonzero(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const auto axes, c.axes());
   return c.reduce("ReduceSum", c.cast(c.cast(x, DType::Bool), DType::Int64), axes, false);
 }
-Result<Value> equal(Call& c) {
+Output equal(Call& c) {
   if (c.dims() != c.dims("other")) return Value(false);
   ORKNN_TRY_ASSIGN(const TensorId same_elements, promoted<"Equal">(c));
-  return c.made(truth_of(c, "ReduceMin", same_elements, all_of(c, same_elements)));
+  return truth_of(c, "ReduceMin", same_elements, all_of(c, same_elements));
 }
 
 // --- spread

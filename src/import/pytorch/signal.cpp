@@ -96,10 +96,10 @@ Result<ComplexId> complex_unsqueeze(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis_of(c.integer("dim"), c.rank() + 1));
   return ComplexId{c.unsqueeze(x, {axis})};
 }
-Result<Value> complex_squeeze(Call& c) {
+Output complex_squeeze(Call& c) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
   if (c.rank() == 0 || c.dims()[axis] != 1) return c.value("self");
-  return c.made(ComplexId{c.squeeze(c.tensor("self"), {axis})});
+  return ComplexId{c.squeeze(c.tensor("self"), {axis})};
 }
 Result<ComplexId> complex_slice(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
@@ -116,7 +116,7 @@ ComplexId complex_reshape(Call& c, TensorId x) {
   shape.push_back(2);
   return {c.reshape(x, std::move(shape))};
 }
-Result<Value> complex_flatten(Call& c) {
+Output complex_flatten(Call& c) {
   ORKNN_TRY_ASSIGN(const int64_t first, c.axis("start_dim"));
   ORKNN_TRY_ASSIGN(const int64_t last, c.axis("end_dim"));
   Dims shape = c.dims();
@@ -124,7 +124,7 @@ Result<Value> complex_flatten(Call& c) {
   shape.erase(shape.begin() + first, shape.begin() + last);
   shape[first] = -1;
   shape.push_back(2);
-  return c.made(ComplexId{c.reshape(c.tensor("self"), std::move(shape))});
+  return ComplexId{c.reshape(c.tensor("self"), std::move(shape))};
 }
 
 // --- transforms
@@ -153,7 +153,7 @@ TensorId transformed_along(Call& c, TensorId x, int64_t axis, int64_t length, Tr
 }
 
 // The axes of a transform and how many elements of each it works on; a negative length means all there are.
-Result<Value> transformed(Call& c, std::vector<int64_t> axes, std::vector<int64_t> lengths, Transform kind, Division division) {
+Output transformed(Call& c, std::vector<int64_t> axes, std::vector<int64_t> lengths, Transform kind, Division division) {
   const int64_t rank = c.rank();
   if (axes.empty() || rank == 0) return invalid_model("a transform needs an axis").found(ir::to_string(c.dims()));
   if (!lengths.empty() && lengths.size() != axes.size())
@@ -180,16 +180,16 @@ Result<Value> transformed(Call& c, std::vector<int64_t> axes, std::vector<int64_
   double factor = division == Division::ByRoot ? 1 / std::sqrt(elements) : division == Division::ByLength ? 1 / elements : 1;
   if (is_inverse(kind)) factor = division == Division::ByLength ? 1 : factor * elements;  // our inverse divides by the length
   if (factor != 1) x = c.mul(x, factor);
-  return kind == Transform::RealInverse ? c.made(c.squeeze(x, {-1})) : c.made(ComplexId{x});
+  return kind == Transform::RealInverse ? Output(c.squeeze(x, {-1})) : ComplexId{x};
 }
 
 template <Transform Kind>
-Result<Value> one_axis(Call& c) {
+Output one_axis(Call& c) {
   ORKNN_TRY_ASSIGN(const Division division, division_of(c, Kind));
   return transformed(c, {c.integer("dim")}, {c.integer_or("n", -1)}, Kind, division);
 }
 template <Transform Kind>
-Result<Value> many_axes(Call& c) {
+Output many_axes(Call& c) {
   std::vector<int64_t> lengths = c.ints("s"), axes = c.ints("dim");
   if (axes.empty()) {  // the last ones, as many as lengths are given, or all
     axes.resize(lengths.empty() ? static_cast<size_t>(c.rank()) : lengths.size());
@@ -205,17 +205,17 @@ Result<Division> numbered_division(Call& c) {
     return invalid_model("unknown normalization of a transform").expected("0 to 2").found(std::to_string(number));
   return static_cast<Division>(number);
 }
-Result<Value> real_to_complex(Call& c) {
+Output real_to_complex(Call& c) {
   ORKNN_TRY_ASSIGN(const Division division, numbered_division(c));
   return transformed(c, c.ints("dim"), {}, c.flag("onesided") ? Transform::RealForward : Transform::Forward, division);
 }
-Result<Value> complex_to_real(Call& c) {
+Output complex_to_real(Call& c) {
   ORKNN_TRY_ASSIGN(const Division division, numbered_division(c));
   std::vector<int64_t> lengths(c.ints("dim").size(), -1);
   if (!lengths.empty()) lengths.back() = c.integer("last_dim_size");
   return transformed(c, c.ints("dim"), std::move(lengths), Transform::RealInverse, division);
 }
-Result<Value> complex_to_complex(Call& c) {
+Output complex_to_complex(Call& c) {
   ORKNN_TRY_ASSIGN(const Division division, numbered_division(c));
   return transformed(c, c.ints("dim"), {}, c.flag("forward") ? Transform::Forward : Transform::Inverse, division);
 }
@@ -241,7 +241,7 @@ Result<TensorId> window_of(Call& c, int64_t frame, DType t) {
 
 // `Padded`: the argument `center` tells whether frames are centred.
 template <bool Padded>
-Result<Value> stft(Call& c) {
+Output stft(Call& c) {
   const int64_t frame = c.integer("n_fft"), hop = c.integer_or("hop_length", frame / 4);
   if (frame < 1 || frame > kMaxLength || hop < 1)
     return invalid_model("illegal frames").found(std::to_string(frame) + " elements every " + std::to_string(hop));
@@ -265,12 +265,12 @@ Result<Value> stft(Call& c) {
   y = c.transpose(y, {0, 2, 1, 3});  // frequencies before frames
   if (c.flag("normalized")) y = c.mul(y, 1 / std::sqrt(static_cast<double>(frame)));
   if (!has_batch) y = c.squeeze(y, {0});
-  return c.flag("return_complex") ? c.made(ComplexId{y}) : c.made(y);
+  return c.flag("return_complex") ? Output(ComplexId{y}) : y;
 }
 
 // Frames back to a signal: each is weighted once more, added where it overlaps others, and divided by the sum of squared weights
 // there.
-Result<Value> istft(Call& c) {
+Result<TensorId> istft(Call& c) {
   const int64_t frame = c.integer("n_fft"), hop = c.integer_or("hop_length", frame / 4);
   if (frame < 1 || frame > (1 << 16) || hop < 1 || hop > frame)
     return invalid_model("illegal frames").found(std::to_string(frame) + " elements every " + std::to_string(hop));
@@ -304,19 +304,19 @@ Result<Value> istft(Call& c) {
         .found(std::to_string(end - begin));
   const TensorId y =
       c.squeeze(c.div(c.slice(overlapped(signals), 3, begin, end), c.slice(overlapped(weights), 3, begin, end)), {1, 2});
-  return c.made(has_batch ? y : c.squeeze(y, {0}));
+  return has_batch ? y : c.squeeze(y, {0});
 }
 
 // Halves of axes change places.
 template <bool Back>
-Result<Value> shifted(Call& c) {
+Output shifted(Call& c) {
   TensorId x = c.tensor("self");
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> axes, c.axes());
   for (int64_t axis : axes) {
     const int64_t extent = c.dims()[axis], middle = Back ? extent / 2 : (extent + 1) / 2;
     if (extent > 1) x = c.concat({c.slice(x, axis, middle, extent), c.slice(x, axis, 0, middle)}, axis);
   }
-  return is_complex(c, "self") ? c.made(ComplexId{x}) : c.made(x);
+  return is_complex(c, "self") ? Output(ComplexId{x}) : x;
 }
 
 #define ORKNN_ONE_AXIS " self, int? n=None, int dim=-1, str? norm=None)"
