@@ -41,9 +41,9 @@ Status check_request(const Importer& importer, const Source& source, const Impor
 }
 std::string base_name(const std::string& path) {
   const size_t end = path.find_last_not_of('/');
-  if (end == path.npos) return path;  // the root
-  const size_t slash = path.find_last_of('/', end);
-  return path.substr(slash == path.npos ? 0 : slash + 1, slash == path.npos ? end + 1 : end - slash);
+  if (end == path.npos) return path;                     // the root
+  const size_t begin = path.find_last_of('/', end) + 1;  // npos + 1 = 0
+  return path.substr(begin, end + 1 - begin);
 }
 }  // namespace
 

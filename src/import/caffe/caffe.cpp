@@ -105,7 +105,7 @@ Result<TensorData> dummy_value(Build& build, const LayerDescription& layer, size
 
 std::optional<Shape> shape_from(const std::optional<Dims>& dims) { return dims ? std::optional(to_shape(*dims)) : std::nullopt; }
 Port port_of(std::string name, const std::optional<Dims>& dims) {
-  return {.name = std::move(name), .dtype = DType::Float32, .shape = shape_from(dims), .value = {}};
+  return {.name = std::move(name), .dtype = DType::Float32, .shape = shape_from(dims)};
 }
 
 class Loader {

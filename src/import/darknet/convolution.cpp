@@ -174,7 +174,7 @@ Result<Parameters> take_convolution(Layer& l, const Convolution& c, int64_t chan
 
 TensorId convolve(Layer& l, TensorId x, const Convolution& c, const Parameters& p) {
   if (c.binary_input) x = binarized_input(l, x);
-  Filter filter{.weights = c.binary_weights ? binarized_weights(l, p.weight) : p.weight, .bias = {}, .groups = c.groups};
+  Filter filter{.weights = c.binary_weights ? binarized_weights(l, p.weight) : p.weight, .groups = c.groups};
   if (!c.batch_normalize) filter.bias = p.bias;
   const int64_t padding = c.padding * c.dilation;
   filter.window = square_window(c.size, c.stride_y, c.stride_x, padding, padding);

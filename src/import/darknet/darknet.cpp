@@ -72,7 +72,7 @@ Result<Port> input_of(Layer& net) {
     return invalid_model("[net] does not state the size of the input").expected("height, width and channels, or inputs");
   const Dims dims = has_pictures ? Dims{batch, channels, height, width} : Dims{batch, inputs};
   ORKNN_TRY(checked_element_count(dims).status());
-  return Port{.name = "data", .shape = to_shape(dims), .value = {}};
+  return Port{.name = "data", .shape = to_shape(dims)};
 }
 
 // The one entry of each list that belongs to input `i`, or nothing.
@@ -99,12 +99,7 @@ class Loader {
     warn_of_unknown_options(net, kNetOptions);
     std::vector<std::string> wanted = options_.inputs;
     if (wanted.empty()) wanted = {port.name};
-    for (const auto& [given, what] : {std::pair(options_.input_size_list.size(), options_.sizes_option),
-                                      std::pair(options_.input_initial_val.size(), std::string("input_initial_val"))})
-      if (given != 0 && given != wanted.size())
-        return invalid_argument(what + " has the wrong length")
-            .expected(std::to_string(wanted.size()) + " entries, one per input")
-            .found(std::to_string(given));
+    ORKNN_TRY(check_lengths(options_, wanted.size(), false));
     cuts_ = wanted;
     ORKNN_TRY_ASSIGN(TensorId current, begin_at(port, {}));
     for (const Section& section : description_.layers) {
@@ -178,7 +173,7 @@ class Loader {
                         !build_.network.graph.is_input(result);
     if (is_new) build_.network.bind(name, result, name);
     names_[name] = result;
-    Port port{.name = name, .dtype = DType::Float32, .shape = *layer.shape_of(result), .value = {}};
+    Port port{.name = name, .dtype = DType::Float32, .shape = *layer.shape_of(result)};
     ORKNN_TRY_ASSIGN(result, begin_at(std::move(port), result));
     names_[name] = result;
     build_.results.push_back(result);

@@ -202,17 +202,7 @@ Result<TensorId> pooled(Layer& l, TensorId x) {
   if (rank < 3) return shape_mismatch("pooling needs spatial axes").found("rank " + std::to_string(rank));
   const auto spatial = static_cast<size_t>(rank - 2);
   const PictureFormat format{l.argument(4, "data_format").string("channels_last") != "channels_first", spatial};
-  Window w{
-      .kernel = l.argument(1, "pool_size").integers(spatial), .strides = {}, .dilations = {}, .pads_begin = {}, .pads_end = {}};
-  const Json& strides = l.argument(2, "strides");
-  w.strides = strides.is_null() ? w.kernel : strides.integers(spatial);
-  if (w.kernel.size() != spatial || w.strides.size() != spatial) return invalid_model("pooling has the wrong number of extents");
-  ORKNN_TRY(w.check());
-  if (l.argument(3, "padding").string("valid") == "same") {
-    w.padding = Window::Padding::Same;
-    w = with_explicit_padding(std::move(w), spatial_extents(l, format, x));
-  }
-  return in_channels_first(l, format, x, [&](TensorId first) { return l.emit(Op.chars, {first}, w.attributes()); });
+  return pooled_pictures(l, Op.chars, format, x, l.argument(1, "pool_size"), l.argument(2, "strides"), l.argument(3, "padding"));
 }
 }  // namespace
 

@@ -10,7 +10,7 @@ using namespace ir;
 namespace {
 // What the layer states of its window over pictures of this format, around a kernel of these extents.
 Result<Window> window_of(Layer& l, const PictureFormat& format, TensorId x, std::vector<int64_t> kernel) {
-  Window w{.kernel = std::move(kernel), .strides = {}, .dilations = {}, .pads_begin = {}, .pads_end = {}};
+  Window w{.kernel = std::move(kernel)};
   for (const auto& [list, key] : {std::pair(&w.strides, "strides"), std::pair(&w.dilations, "dilation_rate")}) {
     *list = l.config[key].integers(format.spatial);
     if (list->empty()) list->assign(format.spatial, 1);

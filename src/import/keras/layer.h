@@ -97,6 +97,9 @@ Status lower_call(Build& build, const Call& call);
 
 // By name, or by the description of a layer or function. No activation is x itself.
 Result<ir::TensorId> activated(Layer& l, ir::TensorId x, const Json& activation);
+// MaxPool or AveragePool in windows as the layer states them.
+Result<ir::TensorId> pooled_pictures(Layer& l, const char* op, const PictureFormat& format, ir::TensorId x, const Json& size,
+                                     const Json& strides, const Json& padding);
 // The layer's own activation.
 Result<ir::TensorId> with_activation(Layer& l, ir::TensorId x);
 

@@ -90,7 +90,7 @@ class Flattener {
     ir::Shape dims;
     for (const int64_t extent : shape.integers()) dims.push_back(extent < 0 ? ir::Dim() : ir::Dim(extent));
     if (!dims.empty() && !dims[0].is_known()) dims[0] = ir::Dim(1);  // the batch
-    result_.inputs.push_back({.name = name, .dtype = dtype_of(dtype), .shape = std::move(dims), .value = {}});
+    result_.inputs.push_back({.name = name, .dtype = dtype_of(dtype), .shape = std::move(dims)});
     return name;
   }
   Result<std::string> port_of(const Json& layer, const std::string& name) {

@@ -5,22 +5,26 @@
 namespace orknn::importer::keras {
 using namespace ir;
 
-namespace {
-template <OpName Op, size_t Spatial>
-Result<TensorId> pool(Layer& l, TensorId x) {
-  const PictureFormat format = l.format(Spatial);
-  Window w{.kernel = l.config["pool_size"].integers(Spatial), .strides = {}, .dilations = {}, .pads_begin = {}, .pads_end = {}};
-  w.strides = l.config["strides"].is_null() ? w.kernel : l.config["strides"].integers(Spatial);
-  if (w.kernel.size() != Spatial || w.strides.size() != Spatial)
+Result<TensorId> pooled_pictures(Layer& l, const char* op, const PictureFormat& format, TensorId x, const Json& size,
+                                 const Json& strides, const Json& padding) {
+  Window w{.kernel = size.integers(format.spatial)};
+  w.strides = strides.is_null() ? w.kernel : strides.integers(format.spatial);
+  if (w.kernel.size() != format.spatial || w.strides.size() != format.spatial)
     return invalid_model("the layer has the wrong number of extents")
-        .expected(std::to_string(Spatial))
+        .expected(std::to_string(format.spatial))
         .found(to_string(w.kernel));
   ORKNN_TRY(w.check());
-  if (l.text("padding", "valid") == "same") {
+  if (padding.string("valid") == "same") {
     w.padding = Window::Padding::Same;
     w = with_explicit_padding(std::move(w), spatial_extents(l, format, x));
   }
-  return in_channels_first(l, format, x, [&](TensorId first) { return l.emit(Op.chars, {first}, w.attributes()); });
+  return in_channels_first(l, format, x, [&](TensorId first) { return l.emit(op, {first}, w.attributes()); });
+}
+
+namespace {
+template <OpName Op, size_t Spatial>
+Result<TensorId> pool(Layer& l, TensorId x) {
+  return pooled_pictures(l, Op.chars, l.format(Spatial), x, l.config["pool_size"], l.config["strides"], l.config["padding"]);
 }
 
 // Steps that a mask excludes do not count.

@@ -49,7 +49,7 @@ template <size_t Spatial>
 Result<TensorId> zero_padding(Layer& l, TensorId x) {
   const PictureFormat format = l.format(Spatial);
   ORKNN_TRY_ASSIGN(const Borders b, borders_of(l.config["padding"], Spatial));
-  ORKNN_TRY((Window{.strides = {}, .dilations = {}, .pads_begin = b.begin, .pads_end = b.end}.check()));
+  ORKNN_TRY((Window{.pads_begin = b.begin, .pads_end = b.end}.check()));
   std::vector<int64_t> pads(2 * (Spatial + 2), 0);
   for (size_t i = 0; i < Spatial; ++i) {
     pads[format.axis(i)] = b.begin[i];

@@ -91,15 +91,18 @@ Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<cons
   return result;
 }
 
-Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& options) {
-  const size_t count = inputs.size();
+Status check_lengths(const ImportOptions& options, size_t inputs, bool may_be_fewer) {
   for (const auto& [given, what] : {std::pair(options.input_size_list.size(), options.sizes_option),
                                     std::pair(options.input_initial_val.size(), std::string("input_initial_val"))})
-    if (given > count)  // scripts may give fewer: the others stay as the model says
+    if (given > inputs || (given < inputs && given > 0 && !may_be_fewer))
       return invalid_argument(what + " has the wrong length")
-          .expected("at most " + std::to_string(count) + " entries, one per input")
+          .expected((may_be_fewer ? "at most " : "") + std::to_string(inputs) + " entries, one per input")
           .found(std::to_string(given));
+  return {};
+}
 
+Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& options) {
+  ORKNN_TRY(check_lengths(options, inputs.size(), true));  // of fewer the others stay as the model says
   Symbols symbols;
   for (size_t i = 0; i < options.input_size_list.size(); ++i) {
     Dims size = options.input_size_list[i];
@@ -166,7 +169,7 @@ Result<std::vector<Port>> chosen_inputs(std::vector<Port> inputs, const LayerPla
     std::vector<Port> chosen;
     for (const std::string& name : options.inputs) {
       const auto it = std::ranges::find(inputs, name, &Port::name);
-      chosen.push_back(it == inputs.end() ? Port{.name = name, .shape = {}, .value = {}} : *it);
+      chosen.push_back(it == inputs.end() ? Port{.name = name} : *it);
     }
     for (const Port& p : inputs)
       if (plan.read.contains(p.name) && std::ranges::find(options.inputs, p.name) == options.inputs.end())

@@ -34,9 +34,11 @@ Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<cons
 struct Port {
   std::string name;
   DType dtype = DType::Float32;
-  std::optional<ir::Shape> shape;
-  ir::TensorData value;  // set by input_initial_val: the input is a constant
+  std::optional<ir::Shape> shape = {};
+  ir::TensorData value = {};  // set by input_initial_val: the input is a constant
 };
+// That sizes and values, where there are any, are as many as inputs.
+Status check_lengths(const ImportOptions& options, size_t inputs, bool may_be_fewer);
 // Applies input_size_list and input_initial_val to the inputs of the model, in their order. A size with one extent less than the
 // model's lacks the batch, as scripts for the first toolkit write it: 1 is put in front. Symbols settled by
 // one input hold for all and are returned.

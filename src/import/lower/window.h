@@ -17,12 +17,12 @@ struct Window {
     Same
   };  // Same: as many outputs as strides fit into the input, the odd element at the end
 
-  std::vector<int64_t> kernel;  // empty when the weights tell
-  std::vector<int64_t> strides, dilations;
+  std::vector<int64_t> kernel = {};  // empty when the weights tell
+  std::vector<int64_t> strides = {}, dilations = {};
   Padding padding = Padding::Explicit;
-  std::vector<int64_t> pads_begin, pads_end;  // with Padding::Explicit
-  bool ceil = false;                          // the last window may reach over the end (pooling)
-  bool counts_padding = false;                // averages count padding as zeros
+  std::vector<int64_t> pads_begin = {}, pads_end = {};  // with Padding::Explicit
+  bool ceil = false;                                    // the last window may reach over the end (pooling)
+  bool counts_padding = false;                          // averages count padding as zeros
 
   // Numbers that are not positive or absurdly large are refused; pads may be 0.
   Status check() const;
@@ -33,7 +33,7 @@ struct Window {
 
 // A convolution in our order of axes: weights [out, in / groups, spatial...], of a transposed one [in, out / groups, spatial...].
 struct Filter {
-  ir::TensorId weights, bias;  // no bias: none
+  ir::TensorId weights = {}, bias = {};  // no bias: none
   Window window = {};
   int64_t groups = 1;
 

@@ -22,7 +22,7 @@ Result<std::vector<int64_t>> kernel_of(Layer& l, size_t weight_at) {
 
 // `x` has its channels first.
 Result<Filter> filter_of(Layer& l, TensorId x, size_t weight_at, bool is_transposed) {
-  Filter f{.weights = {}, .bias = {}, .groups = l.integer("num_group", 1)};
+  Filter f{.groups = l.integer("num_group", 1)};
   if (f.groups < 1) return invalid_model("illegal num_group").found(std::to_string(f.groups));
   ORKNN_TRY_ASSIGN(f.window.kernel, kernel_of(l, weight_at));
   const std::vector<int64_t>& kernel = f.window.kernel;

@@ -55,8 +55,7 @@ constexpr std::string_view kAttributes[] = {
 // Notes on a node that are no attribute of its operator: "__lr_mult__", "weight_lr_mult".
 bool is_annotation(std::string_view name) { return name.starts_with("__") || name.ends_with("_mult"); }
 constexpr size_t kMaxListed = 5;
-constexpr int64_t kMaxMadeUp = int64_t{1} << 28;  // elements of parameters that no file holds
-constexpr size_t kMaxBodyLayers = 1 << 17;        // layers of loops and subgraphs, unrolled
+constexpr size_t kMaxBodyLayers = 1 << 17;  // layers of loops and subgraphs, unrolled
 
 const RowTable<Layer>& table() {
   static const RowTable<Layer> rows{activation_rows(),    attention_rows(),   control_rows(),   convolution_rows(),
@@ -317,12 +316,7 @@ Result<TensorId> Model::parameter(const std::string& name, const std::optional<D
   if (!dims)
     return unsupported("the shape of parameter '" + name + "' must be known to make it up")
         .hint("give the input shapes with input_size_list");
-  const auto count = checked_element_count(*dims, kMaxMadeUp - made_up_elements_);
-  if (!count)
-    return invalid_model("parameter '" + name + "' is too large to be made up")
-        .expected("at most " + std::to_string(kMaxMadeUp) + " elements in all parameters")
-        .found(to_string(*dims));
-  made_up_elements_ += *count;
+  ORKNN_TRY(invented_.add(*dims));
   return bind_parameter(name, filled(name, *dims, fill, fan_in));
 }
 

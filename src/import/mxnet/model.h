@@ -57,7 +57,7 @@ class Model : public ModelAccess {
   Network network_;
   std::map<Entry, std::string> names_;                   // outputs that somebody reads
   std::unordered_map<std::string_view, Entry> entries_;  // by name
-  int64_t made_up_elements_ = 0;
+  InventedValues invented_;
   int body_depth_ = 0;
   size_t body_layers_ = 0;
 };

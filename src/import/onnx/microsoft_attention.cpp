@@ -412,11 +412,24 @@ Result<Layer::Outputs> group_query_attention(Layer& l) {
   return outputs;
 }
 
+// The input rotated by angles of each step, or of each position where there are positions, with the attributes of the node.
+TensorId rotated_as_stated(Layer& l, const Dims& dims, const Dims& angles, std::vector<TensorId> inputs) {
+  const double scale = l.take_float("scale").value_or(1);
+  Attributes attributes{{"interleaved", int64_t{l.take_flag("interleaved")}}};
+  int64_t heads = l.take_int("num_heads").value_or(0);
+  const int64_t rotated_size = l.take_int("rotary_embedding_dim").value_or(0);
+  if (heads == 0 && dims.size() == 3 && !angles.empty() && angles.back() > 0) heads = dims[2] / (2 * angles.back());
+  if (dims.size() == 3) attributes.set("num_heads", heads);
+  if (rotated_size > 0) attributes.set("rotary_embedding_dim", rotated_size);
+  inputs.insert(inputs.begin(), l.input(0));
+  const TensorId y = l.emit("RotaryEmbedding", std::move(inputs), std::move(attributes));
+  return scale == 1 ? y : l.mul(y, scale);
+}
+
 // Positions are one number, where the sequence begins, or one per step.
 Result<TensorId> rotary_embedding(Layer& l) {
   ORKNN_TRY(l.need_inputs({0, 1, 2, 3}));
   if (l.take_flag("is_packed_batching")) return unsupported("packed sequences are not supported");
-  const double scale = l.take_float("scale").value_or(1);
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(l.input(0), "to rotate it"));
   if (dims.size() != 3 && dims.size() != 4)
     return invalid_model("the input has the wrong rank").expected("3 or 4").found(ir::to_string(dims));
@@ -424,16 +437,8 @@ Result<TensorId> rotary_embedding(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.input(1), "to read the positions"));
   TensorId ids = l.cast(l.input(1), DType::Int64);
   if (rank < 2) ids = l.add(l.reshape(ids, {1, 1}), positions(l, steps));
-  Attributes attributes{{"interleaved", int64_t{l.take_flag("interleaved")}}};
   ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(2), "to rotate by it"));
-  int64_t heads = l.take_int("num_heads").value_or(0);
-  const int64_t rotated_size = l.take_int("rotary_embedding_dim").value_or(0);
-  if (heads == 0 && dims.size() == 3 && !cache.empty() && cache.back() > 0) heads = dims[2] / (2 * cache.back());
-  if (dims.size() == 3) attributes.set("num_heads", heads);
-  if (rotated_size > 0) attributes.set("rotary_embedding_dim", rotated_size);
-  const TensorId y =
-      l.emit("RotaryEmbedding", {l.input(0), l.input(2), l.input(3), l.expand(ids, Dims{dims[0], steps})}, std::move(attributes));
-  return scale == 1 ? y : l.mul(y, scale);
+  return rotated_as_stated(l, dims, cache, {l.input(2), l.input(3), l.expand(ids, Dims{dims[0], steps})});
 }
 
 // Three positions per step (time, row, column), each of which says a part of the angles. `mrope_layout` 1: the parts alternate,
@@ -459,7 +464,6 @@ Result<TensorId> angles_of_three(Layer& l, TensorId cache, TensorId ids, const s
 Result<TensorId> rotary_embedding_of_three(Layer& l) {
   ORKNN_TRY(l.need_inputs({0, 1, 2, 3}));
   if (l.take_flag("is_packed_batching")) return unsupported("packed sequences are not supported");
-  const double scale = l.take_float("scale").value_or(1);
   const std::vector<int64_t> sections = l.take_ints("mrope_section").value_or(std::vector<int64_t>{});
   const bool take_turns = l.take_flag("mrope_layout");
   ORKNN_TRY_ASSIGN(const Dims cache, l.need_dims(l.input(2), "to rotate by it"));
@@ -470,12 +474,7 @@ Result<TensorId> rotary_embedding_of_three(Layer& l) {
   const TensorId ids = l.cast(l.input(1), DType::Int64);
   ORKNN_TRY_ASSIGN(const TensorId cos, angles_of_three(l, l.input(2), ids, sections, take_turns));
   ORKNN_TRY_ASSIGN(const TensorId sin, angles_of_three(l, l.input(3), ids, sections, take_turns));
-  Attributes attributes{{"interleaved", int64_t{l.take_flag("interleaved")}}};
-  const int64_t heads = l.take_int("num_heads").value_or(0), rotated_size = l.take_int("rotary_embedding_dim").value_or(0);
-  if (dims.size() == 3) attributes.set("num_heads", heads > 0 || cache.back() == 0 ? heads : dims[2] / (2 * cache.back()));
-  if (rotated_size > 0) attributes.set("rotary_embedding_dim", rotated_size);
-  const TensorId y = l.emit("RotaryEmbedding", {l.input(0), cos, sin}, std::move(attributes));
-  return scale == 1 ? y : l.mul(y, scale);
+  return rotated_as_stated(l, dims, cache, {cos, sin});
 }
 
 // --- embeddings

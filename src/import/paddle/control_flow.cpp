@@ -46,7 +46,7 @@ Result<Captures> captures_of(const Network& network, const Operator& op) {
 
 Port port_of(const Graph& graph, TensorId id, std::string_view name) {
   const Tensor& t = graph.tensor(id);
-  Port port{.name = std::string(name), .dtype = t.dtype, .shape = t.shape, .value = {}};
+  Port port{.name = std::string(name), .dtype = t.dtype, .shape = t.shape};
   if (const TensorData* value = graph.constant(id)) port.value = *value;
   return port;
 }
@@ -112,8 +112,8 @@ bool relax(std::optional<Shape>& before, const std::optional<Shape>& after) {
 Result<Graph> loop_body(const Network& network, const Body& body, std::vector<Port> carried, const Captures& captures,
                         const LowerOperator& lower) {
   const Shape one{1};
-  std::vector<Port> own{{.name = "iteration", .dtype = DType::Int64, .shape = Shape{}, .value = {}},
-                        {.name = "goes on", .dtype = DType::Bool, .shape = one, .value = {}}};
+  std::vector<Port> own{{.name = "iteration", .dtype = DType::Int64, .shape = Shape{}},
+                        {.name = "goes on", .dtype = DType::Bool, .shape = one}};
   own.insert(own.end(), carried.begin(), carried.end());
   return graph_of(network, body, own, captures, lower);
 }

@@ -75,7 +75,8 @@ class Loader {
       const Operator& op = program_.operators[i];
       if (!is_reachable && (has_blocks(op) || table().find(op.type))) return {};
       Status lowered = lower_operator(network_, op, [&](std::string_view name) { return is_read(name); });
-      if (const std::string replaced = replaced_numbers(op); !lowered && !replaced.empty()) lowered.hint(replaced);
+      if (lowered) return {};
+      if (const std::string replaced = replaced_numbers(op); !replaced.empty()) lowered.hint(replaced);
       return lowered.node(op.name, op.type);
     });
     return network_.finish(outputs);

@@ -309,7 +309,7 @@ class Builder {
     const std::string name = text_of(op, "name", "input_" + std::to_string(program_.inputs.size()));
     const ValueType& type = op.makes[0].type;
     values_[id] = {name};
-    program_.inputs.push_back({.name = name, .dtype = type.dtype, .shape = shape_of_input(type.dims), .value = {}});
+    program_.inputs.push_back({.name = name, .dtype = type.dtype, .shape = shape_of_input(type.dims)});
     return {};
   }
   Status add_output(const Operation& op, const std::string& type) {

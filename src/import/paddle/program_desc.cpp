@@ -139,7 +139,7 @@ Status add_feed(const OldOperator& op, const Block& block, std::map<int64_t, Por
   if (!name) return invalid_model("a feed operator names no variable");
   const auto variable =
       std::find_if(block.variables.begin(), block.variables.end(), [&](const Variable& v) { return v.name == *name; });
-  Port port{.name = *name, .dtype = DType::Float32, .shape = {}, .value = {}};
+  Port port{.name = *name, .dtype = DType::Float32};
   if (variable != block.variables.end()) {
     port.dtype = variable->dtype;
     port.shape = shape_of_input(variable->dims);

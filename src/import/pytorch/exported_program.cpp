@@ -254,7 +254,7 @@ Result<Value> ExportedProgram::weight(const std::string& name) {
 
 Result<Port> ExportedProgram::stated_port(const std::string& name) const {
   const Value meta = member(member(member(member(description_, "graph_module"), "graph"), "tensor_values"), name);
-  Port port{.name = name, .dtype = DType::Float32, .shape = Shape(), .value = {}};
+  Port port{.name = name, .dtype = DType::Float32, .shape = Shape()};
   ORKNN_TRY_ASSIGN(const int64_t code, scalar_code(member(meta, "dtype")));
   const ScalarType* type = scalar_type(code);
   if (!type || type->dtype == DType::Undefined || type->is_quantized)
@@ -289,7 +289,7 @@ Status ExportedProgram::bind_inputs(const ImportOptions& options, Network& netwo
         ORKNN_TRY_ASSIGN(Port port, stated_port(name_of(given)));
         ports.push_back(std::move(port));
       } else if (given.kind == "as_sym_int") {
-        ports.push_back({.name = name_of(given), .dtype = DType::Int64, .shape = Shape(), .value = {}});
+        ports.push_back({.name = name_of(given), .dtype = DType::Int64, .shape = Shape()});
       }  // anything else is a constant that the nodes hold already
     } else if (v.kind == "parameter") {
       ORKNN_TRY_ASSIGN(values_[name], weight(text_member(v.value, "parameter_name")));

@@ -279,7 +279,8 @@ Status Lowering::find_inputs(const ImportOptions& options) {
       if (!is_predicate(port_references_[i]))
         return invalid_argument("the number of dimensions of input '" + ports_[i].name +
                                 "' is not known: the file does not state it")
-            .hint("give the input shapes with input_size_list ([] for a single number), or cut the model with 'inputs'");
+            .hint("give the input shapes with " + options.sizes_option +
+                  " ([] for a single number), or cut the model with 'inputs'");
       ports_[i].shape = Shape{};
     }
     network_.add_input(ports_[i]);

@@ -92,7 +92,7 @@ Result<TensorId> max_pool_grad(Layer& l, TensorId x, TensorId, TensorId gradient
 // One shifted copy of a channels-last picture per element of the window, by rows; padded by `outside`.
 Result<std::vector<TensorId>> taps_of(Layer& l, TensorId x, const std::vector<int64_t>& size, TensorId outside) {
   const PictureFormat format;
-  Window w{.kernel = size, .strides = {}, .dilations = {}, .pads_begin = {}, .pads_end = {}};
+  Window w{.kernel = size};
   ORKNN_TRY_ASSIGN(w.strides, spatial_entries(format, l.ints_or("strides"), "strides"));
   ORKNN_TRY_ASSIGN(w.dilations, spatial_entries(format, l.ints_or("rates", {1, 1, 1, 1}), "rates"));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to slide over it", 4));

@@ -20,15 +20,15 @@ Result<TensorId> convolve(Layer& l, TensorId x, const Layer::WindowFields& field
 }
 
 Result<TensorId> conv_2d(Layer& l, TensorId x) {
-  return convolve(l, x, {.strides = {2, 1}, .dilations = {5, 4}, .kernel = {}}, {0, 3, 1, 2}, 3);
+  return convolve(l, x, {.strides = {2, 1}, .dilations = {5, 4}}, {0, 3, 1, 2}, 3);
 }
 // One input channel per group.
 Result<TensorId> depthwise_conv_2d(Layer& l, TensorId x) {
   ORKNN_TRY(l.need_dims(x, "to convolve its channels one by one").status());
-  return convolve(l, x, {.strides = {2, 1}, .dilations = {6, 5}, .kernel = {}}, {3, 0, 1, 2}, 4);
+  return convolve(l, x, {.strides = {2, 1}, .dilations = {6, 5}}, {3, 0, 1, 2}, 4);
 }
 
-const Layer::WindowFields kVolume{.strides = {1, 3, 2}, .dilations = {5, 7, 6}, .kernel = {}};
+const Layer::WindowFields kVolume{.strides = {1, 3, 2}, .dilations = {5, 7, 6}};
 Result<TensorId> conv_3d(Layer& l, TensorId x) { return convolve(l, x, kVolume, {4, 3, 0, 1, 2}, 4); }
 
 // The first input states the output shape. Where it is computed while running, the output's own shape is what the converter
@@ -52,20 +52,13 @@ Result<TensorId> transposed(Layer& l, const Layer::WindowFields& fields, const s
     return l.activate_by(y, activation);
   });
 }
-Result<TensorId> transpose_conv(Layer& l) {
-  return transposed(l, {.strides = {2, 1}, .dilations = {}, .kernel = {}}, {3, 0, 1, 2}, 3);
-}
+Result<TensorId> transpose_conv(Layer& l) { return transposed(l, {.strides = {2, 1}}, {3, 0, 1, 2}, 3); }
 Result<TensorId> conv_3d_transpose(Layer& l) { return transposed(l, kVolume, {4, 3, 0, 1, 2}, 4); }
 
 // MediaPipe's: the stride decides how much SAME cuts.
 Result<TensorId> transposed_with_bias(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> fields, l.custom_fields(3));
-  Window window{.kernel = {},
-                .strides = {fields[2], fields[1]},
-                .dilations = {},
-                .padding = Window::Padding::Explicit,
-                .pads_begin = {0, 0},
-                .pads_end = {0, 0}};
+  Window window{.strides = {fields[2], fields[1]}, .pads_begin = {0, 0}, .pads_end = {0, 0}};
   ORKNN_TRY(window.check());
   return in_channels_first(l, {}, x, [&](TensorId first) -> Result<TensorId> {
     ORKNN_TRY_ASSIGN(const TensorId w, l.weights(1, {3, 0, 1, 2}));

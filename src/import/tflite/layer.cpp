@@ -222,9 +222,7 @@ Result<Window> Layer::window(const WindowFields& fields) const {
   Window w{.kernel = numbers(fields.kernel, 0),
            .strides = numbers(fields.strides, 0),
            .dilations = numbers(fields.dilations, 1),
-           .padding = padding == 0 ? Window::Padding::Same : Window::Padding::Valid,
-           .pads_begin = {},
-           .pads_end = {}};
+           .padding = padding == 0 ? Window::Padding::Same : Window::Padding::Valid};
   ORKNN_TRY(w.check());
   return w;
 }

@@ -99,7 +99,7 @@ class Layer : public Emitter {
   Result<ir::TensorId> activate_by(ir::TensorId x, unsigned field) { return activate(x, activation(field)); }
   // A window over the spatial axes, outermost first, in fields of the options; padding is the first field.
   struct WindowFields {
-    std::vector<unsigned> strides, dilations, kernel;
+    std::vector<unsigned> strides, dilations = {}, kernel = {};
   };
   Result<Window> window(const WindowFields& fields) const;
   // The options of MediaPipe's operators: C structures that begin with padding and the width and height of the stride.

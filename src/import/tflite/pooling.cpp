@@ -13,7 +13,7 @@ namespace {
 // layout changes around it can cancel.
 template <class Make>
 Result<TensorId> pool(Layer& l, TensorId x, Make make) {
-  ORKNN_TRY_ASSIGN(const Window window, l.window({.strides = {2, 1}, .dilations = {}, .kernel = {4, 3}}));
+  ORKNN_TRY_ASSIGN(const Window window, l.window({.strides = {2, 1}, .kernel = {4, 3}}));
   return in_channels_first(l, {}, x, [&](TensorId first) { return l.activate_by(make(first, window.attributes()), 5); });
 }
 
@@ -56,10 +56,7 @@ Result<Window> custom_window(Layer& l) {
     return unsupported("a fused activation of the custom operator is not supported").found(std::to_string(fields[5]));
   Window w{.kernel = {fields[4], fields[3]},
            .strides = {fields[2], fields[1]},
-           .dilations = {},
-           .padding = fields[0] == kSame ? Window::Padding::Same : Window::Padding::Valid,
-           .pads_begin = {},
-           .pads_end = {}};
+           .padding = fields[0] == kSame ? Window::Padding::Same : Window::Padding::Valid};
   ORKNN_TRY(w.check());
   return w;
 }
