@@ -85,16 +85,8 @@ class Layer : public Emitter {
 using Row = OperatorRow<Layer>;
 inline constexpr RowLimits kOne{.inputs = {1, 1}}, kOneOrTwo{.inputs = {1, 2}}, kTwo{.inputs = {2, 2}}, kThree{.inputs = {3, 3}},
     kAtLeastOne{.inputs = {1, 100000}};
-std::span<const Row> elementwise_rows();
-std::span<const Row> convolution_rows();
-std::span<const Row> pooling_rows();
-std::span<const Row> normalization_rows();
-std::span<const Row> reduction_rows();
-std::span<const Row> shape_rows();
-std::span<const Row> resize_rows();
-std::span<const Row> recurrent_rows();
-std::span<const Row> detection_rows();
-std::span<const Row> flow_rows();
+std::span<const Row> elementwise_rows(), convolution_rows(), pooling_rows(), normalization_rows(), reduction_rows(), shape_rows(),
+    resize_rows(), recurrent_rows(), detection_rows(), flow_rows();
 
 // Axes from `begin` up to `end`.
 std::vector<int64_t> axes_between(int64_t begin, int64_t end);

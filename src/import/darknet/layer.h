@@ -95,13 +95,8 @@ class Layer : public Emitter {
 inline constexpr int64_t kMaxSize = int64_t{1} << 12;
 
 using Row = OperatorRow<Layer>;
-std::span<const Row> elementwise_rows();
-std::span<const Row> convolution_rows();
-std::span<const Row> pooling_rows();
-std::span<const Row> normalization_rows();
-std::span<const Row> shape_rows();
-std::span<const Row> recurrent_rows();
-std::span<const Row> detection_rows();
+std::span<const Row> elementwise_rows(), convolution_rows(), pooling_rows(), normalization_rows(), shape_rows(), recurrent_rows(),
+    detection_rows();
 
 // Names Darknet does not know are taken for relu, as it does, with a warning.
 ir::TensorId activate(Layer& layer, ir::TensorId x, std::string_view name);

@@ -73,20 +73,10 @@ class Layer : public Emitter {
 using Row = OperatorRow<Layer>;
 
 // Layers, by family.
-std::span<const Row> activation_rows();
-std::span<const Row> convolution_rows();
-std::span<const Row> pooling_rows();
-std::span<const Row> normalization_rows();
-std::span<const Row> matrix_rows();
-std::span<const Row> shape_rows();
-std::span<const Row> image_rows();
-std::span<const Row> elementwise_rows();
-std::span<const Row> recurrent_rows();
-std::span<const Row> attention_rows();
+std::span<const Row> activation_rows(), convolution_rows(), pooling_rows(), normalization_rows(), matrix_rows(), shape_rows(),
+    image_rows(), elementwise_rows(), recurrent_rows(), attention_rows();
 // Functions of keras.ops and of TensorFlow, and activations by their names.
-std::span<const Row> function_rows();
-std::span<const Row> array_function_rows();
-std::span<const Row> activation_function_rows();
+std::span<const Row> function_rows(), array_function_rows(), activation_function_rows();
 
 // nullptr for a layer or function that is not known.
 const Row* find_row(const Json& layer);

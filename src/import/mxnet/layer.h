@@ -110,20 +110,8 @@ Result<std::vector<ir::TensorId>> batch_norm(Layer& l, ir::TensorId x);
 ir::TensorId flatten(Layer& l, ir::TensorId x);
 
 // The tables, one per family.
-std::span<const Row> activation_rows();
-std::span<const Row> attention_rows();
-std::span<const Row> control_rows();
-std::span<const Row> convolution_rows();
-std::span<const Row> detection_rows();
-std::span<const Row> elementwise_rows();
-std::span<const Row> indexing_rows();
-std::span<const Row> matrix_rows();
-std::span<const Row> normalization_rows();
-std::span<const Row> pooling_rows();
-std::span<const Row> quantized_rows();
-std::span<const Row> recurrent_rows();
-std::span<const Row> reduction_rows();
-std::span<const Row> sampling_rows();
-std::span<const Row> shape_rows();
+std::span<const Row> activation_rows(), attention_rows(), control_rows(), convolution_rows(), detection_rows(),
+    elementwise_rows(), indexing_rows(), matrix_rows(), normalization_rows(), pooling_rows(), quantized_rows(), recurrent_rows(),
+    reduction_rows(), sampling_rows(), shape_rows();
 
 }  // namespace orknn::importer::mxnet

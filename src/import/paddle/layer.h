@@ -53,18 +53,7 @@ class Layer : public Emitter {
 using Row = OperatorRow<Layer>;
 
 // The tables, one per family.
-std::span<const Row> elementwise_rows();
-std::span<const Row> convolution_rows();
-std::span<const Row> normalization_rows();
-std::span<const Row> matrix_rows();
-std::span<const Row> reduction_rows();
-std::span<const Row> shape_rows();
-std::span<const Row> indexing_rows();
-std::span<const Row> creation_rows();
-std::span<const Row> resize_rows();
-std::span<const Row> recurrent_rows();
-std::span<const Row> detection_rows();
-std::span<const Row> box_rows();
-std::span<const Row> quantized_rows();
+std::span<const Row> elementwise_rows(), convolution_rows(), normalization_rows(), matrix_rows(), reduction_rows(), shape_rows(),
+    indexing_rows(), creation_rows(), resize_rows(), recurrent_rows(), detection_rows(), box_rows(), quantized_rows();
 
 }  // namespace orknn::importer::paddle

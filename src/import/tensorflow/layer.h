@@ -105,21 +105,9 @@ class Layer : public Emitter {
 using Row = OperatorRow<Layer>;
 
 // The tables, by family.
-std::span<const Row> elementwise_rows();
-std::span<const Row> convolution_rows();
-std::span<const Row> pooling_rows();
-std::span<const Row> normalization_rows();
-std::span<const Row> image_rows();
-std::span<const Row> matrix_rows();
-std::span<const Row> reduction_rows();
-std::span<const Row> shape_rows();
-std::span<const Row> indexing_rows();
-std::span<const Row> generator_rows();
-std::span<const Row> quantized_rows();
-std::span<const Row> recurrent_rows();
-std::span<const Row> detection_rows();
-std::span<const Row> list_rows();
-std::span<const Row> signal_rows();
+std::span<const Row> elementwise_rows(), convolution_rows(), pooling_rows(), normalization_rows(), image_rows(), matrix_rows(),
+    reduction_rows(), shape_rows(), indexing_rows(), generator_rows(), quantized_rows(), recurrent_rows(), detection_rows(),
+    list_rows(), signal_rows();
 
 // Operators we know and refuse: the reason and the way out.
 struct Refusal {

@@ -135,19 +135,9 @@ Result<std::vector<Value>> moved(Layer& l) {
 using Row = OperatorRow<Layer>;
 
 // The tables, one per family of operators.
-std::span<const Row> convolution_rows();
-std::span<const Row> pooling_rows();
-std::span<const Row> elementwise_rows();
-std::span<const Row> matrix_rows();
-std::span<const Row> reduction_rows();
-std::span<const Row> shape_rows();
-std::span<const Row> indexing_rows();
-std::span<const Row> recurrent_rows();
-std::span<const Row> detection_rows();
-std::span<const Row> control_rows();
+std::span<const Row> convolution_rows(), pooling_rows(), elementwise_rows(), matrix_rows(), reduction_rows(), shape_rows(),
+    indexing_rows(), recurrent_rows(), detection_rows(), control_rows();
 // Custom operators go by names of their own.
-std::span<const Row> custom_convolution_rows();
-std::span<const Row> custom_pooling_rows();
-std::span<const Row> custom_detection_rows();
+std::span<const Row> custom_convolution_rows(), custom_pooling_rows(), custom_detection_rows();
 
 }  // namespace orknn::importer::tflite
