@@ -9,11 +9,13 @@ namespace {
 // Integer tensors longer than this are not followed element by element.
 constexpr int64_t kMaxContent = 64;
 
-bool content_fits(const TensorFacts& f) {
-  if (!f.content || !f.shape) return f.content.has_value();
-  const std::optional<Dims> dims = to_dims(*f.shape);
+// Content counts only with a static shape of as many elements, so that shape rules which have checked the shape may index it. A
+// file may state another shape than the rule gives, or none.
+void drop_unfit_content(TensorFacts& f) {
+  if (!f.content) return;
+  const std::optional<Dims> dims = f.shape ? to_dims(*f.shape) : std::nullopt;
   const Result<int64_t> count = dims ? checked_element_count(*dims, kMaxContent) : Result<int64_t>(-1);
-  return count && *count == static_cast<int64_t>(f.content->size());
+  if (!count || *count != static_cast<int64_t>(f.content->size())) f.content.reset();
 }
 }  // namespace
 
@@ -22,12 +24,13 @@ Result<std::vector<TensorFacts>> infer_node(const Node& node, const OpSet& ops, 
   if (!def) return unsupported("operator is not known").node(node.name, node.op);
   ORKNN_TRY(verify_node(node, *def));
   inputs.resize(node.own_input_count());
+  for (TensorFacts& f : inputs) drop_unfit_content(f);
   InferContext context(node, *def, ops, std::move(inputs), node.outputs.size());
   if (Status s = def->infer(context); !s) return s.node(node.name, node.op);
   std::vector<TensorFacts> out;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     out.push_back(context.output(i));
-    if (out.back().content && (!content_fits(out.back()) || out.back().content->size() > kMaxContent)) out.back().content.reset();
+    drop_unfit_content(out.back());
   }
   return out;
 }

@@ -222,6 +222,40 @@ TEST(Executor, RefusesAShapeThatTheOperatorDoesNotGive) {
   EXPECT_NE(e.status().to_string().find("expected float32[2,2], found float32[1]"), std::string::npos) << e.status().to_string();
 }
 
+// A tensor whose shape the file leaves out may hold any number of elements, whatever the shape rules know of its producer.
+TEST(Executor, ContentsWithoutAStatedShapeAreLeftToTheRun) {
+  const struct {
+    const char *text, *problem;
+    std::vector<ir::Dims> inputs;
+  } rows[] = {{R"(graph "g" (%x: float32[1,1,2,2], %i: int64[1,1,2,2], %z: int64[5,6]) -> (%y) {
+  %s: int64[2] = Shape(%z)
+  %y: float32[1,1,4,4] = MaxUnpool(%x, %i, %s) {kernel_shape = [2,2], strides = [2,2]}
+})",
+               "output_shape has the wrong shape",
+               {{1, 1, 2, 2}, {1, 1, 2, 2}, {5, 6}}},
+              {R"(graph "g" (%x: float32[3], %z: int64[]) -> (%y) {
+  %s: int64[0] = Shape(%z)
+  %y: float32[3] = CumSum(%x, %s)
+})",
+               "the axis is one value",
+               {{3}, {}}}};
+  for (const auto& row : rows) {
+    Program p = program_of(row.text);
+    const ir::TensorId s = p.graph.find_tensor("s");
+    p.graph.tensor(s).shape.reset();
+    p.buffers[static_cast<size_t>(s.index)] = {};
+    auto e = Executor::create(p, ops::builtin_ops());
+    ASSERT_TRUE(e) << e.status().to_string();
+    std::vector<ir::TensorData> values;
+    std::vector<ir::TensorView> inputs;
+    for (size_t i = 0; i < row.inputs.size(); ++i)
+      values.push_back(ir::TensorData::zeros(p.graph.tensor(p.graph.inputs()[i]).dtype, row.inputs[i]));
+    for (const ir::TensorData& value : values) inputs.push_back(value.view());
+    const Status status = (*e)->run(inputs);
+    EXPECT_NE(status.to_string().find(row.problem), std::string::npos) << status.to_string();
+  }
+}
+
 TEST(Executor, UnknownOperatorsFailOnlyWhenRun) {
   const Program p = program_of(R"(graph "g" (%x: float32[2,2]) -> (%c) {
   %c: float32[2,2] = "com.acme:Foo"(%x) "foo_1"
