@@ -255,9 +255,15 @@ TEST(OperandRules, nodes_that_no_input_can_make_valid_are_refused_before_a_kerne
        "1, 2", "1, 2, 3", "channel_multiplier has the wrong number"},
       {"(%x: int8[2], %w: int8[2]) -> (%y) {\n  %y = \"int:Add\"(%x, %w) {b_shift = $, multiplier = [1], " + stage + "}", "62",
        "63", "b_shift is out of range"},
+      {"(%x: int8[2], %w: int8[2], %t: int8[*]) -> (%y) {\n  %y = \"int:Add\"(%x, %w, %t) {multiplier = [1], shift = [$],"
+       " low = 0, high = 127}",
+       "62", "63", "shift is out of range"},
       {"(%x: int8[1,1,4,4]) -> (%y) {\n  %y = \"int:AveragePool\"(%x) {kernel_shape = [2,2], multiplier = [1], shift = [1],"
        " low = $, high = 127}",
        "-128", "-129", "the bounds of the result"},
+      {"(%x: int8[*]) -> (%y) {\n  %y = \"int:AveragePool\"(%x) {kernel_shape = [2,2], x_zero_point = $, multiplier = [1],"
+       " shift = [1], low = 0, high = 127}",
+       "9", "99999", "x_zero_point is out of range"},
       {"(%x: int8[1,2]) -> (%y) {\n  %y = \"int:ReduceMean\"(%x) {x_zero_point = $, first_axis = 1, end_axis = 2,"
        " multiplier = [1], " +
            stage + "}",

@@ -15,10 +15,8 @@ Status check_taps(int64_t taps) {
 }
 StageLimits window_limits(int64_t taps) { return {.multipliers = taps, .max_factor = kMaxFactor}; }
 
-// What the attributes say to windows over `rank` axes of data.
+// The attributes are valid for windows over data of `rank` axes.
 Status check_window(const InferContext& c, size_t rank) {
-  ORKNN_TRY(read_zero_point(c, "x_zero_point").status());
-  if (rank < 3) return {};
   ORKNN_TRY_ASSIGN(const Window window, read_window(c, rank - 2));
   ORKNN_TRY(check_taps(window.taps()));
   return c.get_int("same_scale") != 0 ? Status() : check_output_stage(c, 1, window_limits(window.taps()));
@@ -31,6 +29,7 @@ Status infer_window(InferContext& c) {
         .found(std::string(dtype_name(c.dtype(0))));
   ORKNN_TRY_ASSIGN(DType type, output_stage_type(c, 1));
   if (c.get_int("same_scale") != 0) type = c.dtype(0);
+  ORKNN_TRY(read_zero_point(c, "x_zero_point").status());
   ORKNN_TRY_ASSIGN(auto shape, infer_pool(c));
   if (c.shape(0)) ORKNN_TRY(check_window(c, c.shape(0)->size()));
   c.set_output(0, type, std::move(shape));

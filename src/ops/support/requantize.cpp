@@ -144,7 +144,8 @@ Result<OutputStage> read_output_stage(const RunContext& c, size_t table, const S
 Status check_output_stage(const InferContext& c, size_t table, const StageLimits& limits) {
   if (!c.has_input(table)) return read_output_stage(c, TensorView{}, limits).status();
   const std::optional<Dims> dims = c.shape(table) ? to_dims(*c.shape(table)) : std::nullopt;
-  return dims ? read_output_stage(c, TensorView{c.dtype(table), *dims, nullptr}, limits).status() : Status();
+  const Dims entries = dims.value_or(Dims{INT64_MAX});
+  return read_output_stage(c, TensorView{c.dtype(table), entries, nullptr}, limits).status();
 }
 
 Result<BinaryScale> read_binary_scale(const NodeReader& c) {
@@ -190,7 +191,7 @@ Status check_places(const TensorView& places, int64_t extent, int64_t one) {
   for (int64_t i = 0; i < places.dims[0]; ++i) {
     const int32_t* at = places.as<int32_t>() + 2 * i;
     const int32_t share = at[1];
-    if (at[0] < 0 || at[0] + (share == 0 ? 0 : 1) >= extent || share < 0 || share >= one)
+    if (at[0] < 0 || int64_t{at[0]} + (share == 0 ? 0 : 1) >= extent || share < 0 || share >= one)
       return invalid_model("a place is outside the data")
           .expected("positions below " + std::to_string(extent) + ", shares below " + std::to_string(one))
           .found(std::to_string(at[0]) + " and " + std::to_string(share));

@@ -128,7 +128,7 @@ StageLimits product_limits(DType a, DType b, int64_t channels);
 Result<OutputStage> read_output_stage(const ir::RunContext& c, size_t table, const StageLimits& limits = {});
 // The same for a node known before it runs; `table` may have no value.
 Result<OutputStage> read_output_stage(const ir::NodeReader& c, const ir::TensorView& table, const StageLimits& limits = {});
-// Whether it can be read, for shape rules; what the table's unknown shape decides is left to the kernel.
+// Whether it can be read, for shape rules; a table of unknown shape passes as one of any length.
 Status check_output_stage(const ir::InferContext& c, size_t table, const StageLimits& limits = {});
 // Type of the result and of the table, for shape rules.
 Result<DType> output_stage_type(const ir::InferContext& c, size_t table);
