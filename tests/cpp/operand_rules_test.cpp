@@ -187,7 +187,7 @@ TEST(OperandRules, constants_out_of_range_are_refused_before_a_kernel_runs) {
 // What attributes, shapes and constants together make impossible for every input. `$` stands for the good or the bad part.
 TEST(OperandRules, nodes_that_no_input_can_make_valid_are_refused_before_a_kernel_runs) {
   const std::string forest =
-      "(%x: float32[3,2]) -> (%y) {\n"
+      " -> (%y) {\n"
       "  %y = \"ai.onnx.ml:TreeEnsembleRegressor\"(%x) {nodes_treeids = [0,0,0], nodes_nodeids = [0,1,2], target_treeids = [0,0],"
       " target_nodeids = [1,2], target_ids = [0,0], target_weights = floats[1,2], nodes_values = floats[0.5,0,0],"
       " nodes_modes = strings[\"BRANCH_LEQ\",\"LEAF\",\"LEAF\"], nodes_truenodeids = [1,0,0], ";
@@ -199,6 +199,8 @@ TEST(OperandRules, nodes_that_no_input_can_make_valid_are_refused_before_a_kerne
   } const rows[] = {
       {"(%x: float32[4]) -> (%y) {\n  %r: float32[] = const {$}\n  %t: bool[] = const {1}\n  %y = Dropout(%x, %r, %t)", "0.5",
        "1", "the ratio is out of range"},
+      {"(%x: float32[4]) -> (%y) {\n  %r: float32[] = const {$}\n  %t: bool[] = const {1}\n  %y = Dropout(%x, %r, %t)", "0.5",
+       "nan", "the ratio is out of range"},
       {loop + "  %y, %all = Loop($, _, %x) " + body + "(%c, %s, %s) {\n  }}", "%n", "_", "neither a trip count"},
       {loop + "  %m: int64[] = const {$}\n  %y, %all = Loop(%m, _, %x) " + body +
            "(%c, %s, %t) {\n    %e: int64[1] = const {4000000}\n    %t = Expand(%s, %e)\n  }}",
@@ -216,8 +218,12 @@ TEST(OperandRules, nodes_that_no_input_can_make_valid_are_refused_before_a_kerne
       {"(%x: float32[3,2]) -> (%y, %z) {\n  %y, %z = \"ai.onnx.ml:LinearClassifier\"(%x) {coefficients = floats[1,2,3,4],"
        " classlabels_ints = [$]}",
        "5,6", "5", "one label per score"},
-      {forest + "nodes_featureids = [$,0,0], nodes_falsenodeids = [2,0,0]}", "1", "2", "a feature that samples do not have"},
-      {forest + "nodes_featureids = [0,9,9], nodes_falsenodeids = [$,0,0]}", "1", "0", "a tree has a cycle"},
+      {"(%x: float32[3,2])" + forest + "nodes_featureids = [$,0,0], nodes_falsenodeids = [2,0,0]}", "1", "2",
+       "a feature that samples do not have; expected 0 to 1"},
+      {"(%x: float32[3,?])" + forest + "nodes_featureids = [$,0,0], nodes_falsenodeids = [2,0,0]}", "9", "-1",
+       "a feature that samples do not have; expected at least 0"},
+      {"(%x: float32[3,2])" + forest + "nodes_featureids = [0,9,9], nodes_falsenodeids = [$,0,0]}", "1", "0",
+       "a tree has a cycle"},
       {"(%n: float32[]) -> (%y) {\n  %s: int64[2] = const {$}\n  %y = ConstantOfShape(%s)", "3, 4", "65536, 65536",
        "(ConstantOfShape)"},
       {"(%x: float32[3,$]) -> (%y) {\n  %y = Multinomial(%x)", "2", "0", "there is no class"},

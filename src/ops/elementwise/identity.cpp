@@ -39,7 +39,8 @@ Status infer_dropout(InferContext& c) {
         c, 2, [](DType t) { return t == DType::Bool; }, "bool"));
   ORKNN_TRY(require_one_value(c, 1, "the ratio"));
   ORKNN_TRY(require_one_value(c, 2, "training_mode"));
-  if (c.constant(1) && scalar_of(c, 2).value_or(0) != 0) ORKNN_TRY(check_ratio(*scalar_of(c, 1)));
+  if (const TensorData* ratio = c.constant(1); ratio && scalar_of(c, 2).value_or(0) != 0)
+    ORKNN_TRY(check_ratio(to_doubles(ratio->view())[0]));
   c.set_output(0, c.dtype(0), c.input(0).shape);
   c.set_output(1, DType::Bool, c.input(0).shape);
   return {};

@@ -11,9 +11,9 @@ using namespace ir;
 // Number of score rows in `coefficients` for samples of `features` features.
 Result<int64_t> check_model(const std::vector<double>& coefficients, const std::vector<double>& intercepts, int64_t features) {
   const auto size = static_cast<int64_t>(coefficients.size());
-  if (features < 1 || size % features != 0)
+  if (features < 1 || size == 0 || size % features != 0)
     return shape_mismatch("coefficients do not fit the features")
-        .expected("a multiple of " + std::to_string(features))
+        .expected("a positive multiple of " + std::to_string(features))
         .found(std::to_string(size));
   if (!intercepts.empty() && static_cast<int64_t>(intercepts.size()) != size / features)
     return invalid_model("one intercept per score is needed")

@@ -134,7 +134,8 @@ bool passes(const Branch& b, double x) {
   return false;
 }
 
-// Every walk from a root ends in a leaf and tests features that samples have; any number of them while that is unknown.
+// Whatever way is taken from a root, it ends in a leaf and tests features that samples have; any number of them while that is
+// unknown. A way that no sample takes counts too.
 Status check_walks(const Forest& forest, const Dim& features) {
   const int64_t end = features.is_known() ? features.value() : INT64_MAX;
   enum class Mark : uint8_t { New, Open, Done };
@@ -150,7 +151,7 @@ Status check_walks(const Forest& forest, const Dim& features) {
     }
     if (b.feature < 0 || b.feature >= end)
       return shape_mismatch("a tree tests a feature that samples do not have")
-          .expected("0 to " + std::to_string(end - 1))
+          .expected(features.is_known() ? "0 to " + std::to_string(end - 1) : "at least 0")
           .found(std::to_string(b.feature));
     marks[at] = Mark::Open;
     for (const size_t next : {b.if_true, b.if_false}) {

@@ -47,7 +47,7 @@ Status check_image(double index, int64_t batch) {
       .found(std::to_string(index));
 }
 
-// A corner of a region in coordinates of the network's input, and in those of the features.
+// A scaled corner must be below 2^30; `corner` is what the error shows.
 Status check_corner(double corner, double scaled) {
   constexpr double kMost = 1 << 30;
   return std::abs(scaled) < kMost ? Status() : invalid_argument("a region is out of range").found(std::to_string(corner));
@@ -55,8 +55,8 @@ Status check_corner(double corner, double scaled) {
 
 // ---- RoiAlign
 
-Status check_finite(double corner) {
-  return std::isfinite(corner) ? Status() : invalid_argument("a region is not finite").found(std::to_string(corner));
+Status check_finite(double corner, double scaled) {
+  return std::isfinite(scaled) ? Status() : invalid_argument("a region is not finite").found(std::to_string(corner));
 }
 
 Status infer_align(InferContext& c) {
@@ -79,9 +79,13 @@ Status infer_align(InferContext& c) {
   const std::optional<std::vector<int64_t>> images = c.ints(2);
   if (const Shape* x = c.shape(0); images && x && !x->empty() && x->front().is_known())
     for (int64_t image : *images) ORKNN_TRY(check_image(static_cast<double>(image), x->front().value()));
-  const double scale = c.get_float("spatial_scale");
-  if (const TensorData* rois = c.constant(1))
-    for (const double corner : to_doubles(rois->view())) ORKNN_TRY(check_finite(corner * scale));
+  if (const TensorData* rois = c.constant(1)) {
+    // In the type that the kernel computes in, so that both refuse the same.
+    const double scale = c.get_float("spatial_scale");
+    const bool wide = rois->dtype() == DType::Float64;
+    for (const double corner : to_doubles(rois->view()))
+      ORKNN_TRY(check_finite(corner, wide ? corner * scale : static_cast<float>(corner) * static_cast<float>(scale)));
+  }
   return infer_regions(c, c.get_int("output_height"), c.get_int("output_width"));
 }
 
@@ -138,7 +142,7 @@ Status run_align(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, Dims{regions, channels, out_height, out_width}));
   return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
     const T scale = static_cast<T>(c.get_float("spatial_scale")), shift = half_pixel ? T(0.5) : T(0);
-    for (int64_t i = 0; i < rois.count(); ++i) ORKNN_TRY(check_finite(rois.as<T>()[i] * scale));
+    for (const T corner : rois.values<T>()) ORKNN_TRY(check_finite(corner, corner * scale));
     c.pool.parallel_for(regions, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const T* roi = rois.as<T>() + r * 4;
