@@ -6,18 +6,6 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
-// Indices cover no more of the other axes than there is; unknown extents pass.
-template <class Extents>
-Status check_other_axes(const Extents& x, const Extents& indices, size_t axis) {
-  const auto reaches_beyond = [](const Dim& index, const Dim& extent) {
-    return index.is_known() && extent.is_known() && index.value() > extent.value();
-  };
-  for (size_t i = 0; i < x.size(); ++i)
-    if (i != axis && reaches_beyond(indices[i], x[i]))
-      return shape_mismatch("indices reach beyond the data outside of the axis").expected(to_string(x)).found(to_string(indices));
-  return {};
-}
-
 Status infer(InferContext& c) {
   ORKNN_TRY(require_integer(c, 1, "indices"));
   const Shape *x = c.shape(0), *indices = c.shape(1);

@@ -20,8 +20,6 @@ Result<Mode> mode_of(const NodeReader& c) {
   return unsupported("unknown padding mode").expected("constant, reflect, edge or wrap").found(mode);
 }
 
-using GivenAxes = std::optional<std::span<const int64_t>>;
-
 // What is added before and after each axis, for axes without an entry nothing.
 template <class Number>
 Result<Scratch<std::pair<Number, Number>>> pads_per_axis(size_t rank, std::span<const Number> pads, GivenAxes axes) {

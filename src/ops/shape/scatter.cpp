@@ -62,6 +62,7 @@ Status infer_elements(InferContext& c) {
     return shape_mismatch("data and indices must have the same rank").expected(to_string(*x)).found(to_string(*indices));
   if (x) {
     ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())));
+    if (indices) ORKNN_TRY(check_other_axes(*x, *indices, static_cast<size_t>(axis)));
     ORKNN_TRY(require_indices(c, 1, "index", (*x)[static_cast<size_t>(axis)]));
   }
   if (indices && updates && is_static(*indices) && is_static(*updates) && *indices != *updates)
@@ -81,11 +82,7 @@ Status run_elements(RunContext& c) {
     return shape_mismatch("data, indices and updates do not fit together")
         .expected(to_string(x.dims))
         .found(to_string(indices.dims) + " and " + to_string(updates.dims));
-  for (size_t i = 0; i < x.dims.size(); ++i)
-    if (i != axis && indices.dims[i] > x.dims[i])
-      return shape_mismatch("indices reach beyond the data outside of the axis")
-          .expected(to_string(x.dims))
-          .found(to_string(indices.dims));
+  ORKNN_TRY(check_other_axes(x.dims, indices.dims, axis));
   ScratchDims places = scratch_ints(indices);
   for (int64_t& place : places) {
     ORKNN_TRY_ASSIGN(place, checked_index(place, x.dims[axis]));

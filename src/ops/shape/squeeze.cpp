@@ -8,8 +8,6 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
-using GivenAxes = std::optional<std::span<const int64_t>>;
-
 // `axes` is nothing when the node gives none: then every axis of extent 1 goes, which needs a static shape.
 template <class Extents>
 Result<Extents> squeezed(const Extents& x, GivenAxes axes) {

@@ -51,6 +51,21 @@ std::vector<ir::Dim> copy_content(const std::vector<ir::Dim>& content, std::span
 Status require_integer(const ir::InferContext& c, size_t i, std::string_view what);
 // Sorted, normalized and distinct axes.
 Result<ScratchDims> distinct_axes(std::span<const int64_t> axes, int64_t rank);
+// Axes that a node names; nothing where it names none.
+using GivenAxes = std::optional<std::span<const int64_t>>;
+// Indices along `axis` cover no more of the other axes than there is; unknown extents pass. The ranks must agree.
+template <class Extents>
+Status check_other_axes(const Extents& x, const Extents& indices, size_t axis) {
+  const auto reaches_beyond = [](const ir::Dim& index, const ir::Dim& extent) {
+    return index.is_known() && extent.is_known() && index.value() > extent.value();
+  };
+  for (size_t i = 0; i < x.size(); ++i)
+    if (i != axis && reaches_beyond(indices[i], x[i]))
+      return shape_mismatch("indices reach beyond the data outside of the axis")
+          .expected(ir::to_string(x))
+          .found(ir::to_string(indices));
+  return {};
+}
 // Index in [-extent, extent) to [0, extent); an error otherwise.
 Result<int64_t> checked_index(int64_t index, int64_t extent);
 // Tells a caller's index problem in one place, so that inner loops stay small.
