@@ -208,6 +208,9 @@ TEST(OperandRules, nodes_that_no_input_can_make_valid_are_refused_before_a_kerne
       {loop + "  %m: int64[] = const {$}\n  %y, %all = Loop(%m, _, %x) " + body +
            "(%c, %t, %t) {\n    %t = Concat(%s, %s) {axis = 0}\n  }}",
        "1", "2", "changes its shape"},
+      {"(%x: float32[$]) -> (%all) {\n  %all = Scan(%x) {num_scan_inputs = 1, body = graph \"b\" (%a: float32[]) -> (%t) {\n"
+       "    %e: int64[1] = const {4000000}\n    %t = Expand(%a, %e)\n  }}",
+       "60", "70", "take too much memory"},
       {"(%x: float32[3,2]) -> (%y) {\n  %y = \"ai.onnx.ml:Normalizer\"(%x) {norm = \"$\"}", "L2", "L3", "unknown norm"},
       {"(%x: float32[3,2]) -> (%y) {\n  %y = \"ai.onnx.ml:Scaler\"(%x) {offset = floats[$], scale = floats[1]}", "1,2", "1,2,3",
        "one per feature"},

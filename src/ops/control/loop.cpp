@@ -38,24 +38,6 @@ bool always_continues(const Graph& body) {
   return t == body.inputs()[1];
 }
 
-Status too_many_bytes(int64_t iterations) {
-  return Status::error(Code::OutOfMemory, "the scan outputs of a loop take too much memory")
-      .found(std::to_string(iterations) + " iterations");
-}
-
-// What `trips` iterations add to the scan outputs fits, as far as the shapes of the parts are known.
-Status check_scan_bytes(std::span<const TensorFacts> parts, int64_t trips) {
-  if (trips == 0) return {};
-  int64_t bytes = 0;
-  for (const TensorFacts& part : parts) {
-    const std::optional<Dims> dims = part.shape ? to_dims(*part.shape) : std::nullopt;
-    ORKNN_TRY_ASSIGN(const int64_t count, dims ? checked_element_count(*dims) : Result<int64_t>(0));
-    bytes += count * static_cast<int64_t>(dtype_bytes(part.dtype)) + static_cast<int64_t>(kPartOverhead);
-    if (bytes > static_cast<int64_t>(kMaxLoopBytes) / trips) return too_many_bytes(trips);
-  }
-  return {};
-}
-
 // The parts of a scan output have one shape. Where that of the carried values changes, the first two iterations can tell. An
 // output that the node leaves out may do what it likes.
 Status check_first_parts(const InferContext& c, const Layout& l, std::vector<TensorFacts> inputs) {
@@ -99,7 +81,8 @@ Status infer(InferContext& c) {
     const auto parts = std::span(outputs).subspan(1 + l.carried);
     ORKNN_TRY(check_scan_bytes(parts, trips.value()));
     const bool same = std::ranges::all_of(parts, [](const TensorFacts& part) { return part.shape && is_static(*part.shape); });
-    if (!same && trips.value() > 1) ORKNN_TRY(check_first_parts(c, l, first_inputs));
+    // Loops inside of a body leave this to their runs: two more inferences at each level would multiply.
+    if (!same && trips.value() > 1 && !BodyScope::any()) ORKNN_TRY(check_first_parts(c, l, first_inputs));
   }
   for (size_t i = 0; i < l.scans; ++i) {
     const TensorFacts& part = outputs[1 + l.carried + i];

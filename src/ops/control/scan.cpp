@@ -77,6 +77,7 @@ Status infer(InferContext& c) {
     f.shape->erase(f.shape->begin() + axis);
   }
   ORKNN_TRY_ASSIGN(const auto outputs, infer_repeated_body(*l.body, c.ops, inputs, 0, l.states, 0));
+  if (length.is_known()) ORKNN_TRY(check_scan_bytes(std::span(outputs).subspan(l.states), length.value()));
   for (size_t i = 0; i < l.states; ++i) c.set_output(i, inputs[i].dtype, inputs[i].shape);
   for (size_t i = 0; i < l.outputs; ++i) {
     const TensorFacts& part = outputs[l.states + i];
@@ -136,9 +137,7 @@ Status run(RunContext& c) {
       scan_bytes += results[l.states + i].bytes() + kPartOverhead;
       scans[i].push_back(std::move(results[l.states + i]));
     }
-    if (scan_bytes > kMaxLoopBytes)
-      return Status::error(Code::OutOfMemory, "the outputs of a scan take too much memory")
-          .found(std::to_string(n + 1) + " iterations");
+    if (scan_bytes > kMaxLoopBytes) return too_many_bytes(n + 1);
   }
   std::vector<TensorFacts> parts(l.outputs);
   if (length == 0) {

@@ -32,6 +32,7 @@ Status BodyScope::status() const {
              ? Status()
              : unsupported("control flow is nested too deeply").expected("at most " + std::to_string(kMaxDepth) + " levels");
 }
+bool BodyScope::any() { return nesting.depth > 0; }
 Status BodyScope::count_iteration() {
   if (++nesting.iterations <= kMaxIterations) return {};
   return unsupported("loops run for too long").expected("at most " + std::to_string(kMaxIterations) + " iterations");
@@ -133,6 +134,23 @@ Status deliver_output(RunContext& c, size_t i, const TensorData& value) {
   if (!borrowed) return c.set_output(i, value);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(i, value.dtype(), value.dims()));
   std::memcpy(y.data, value.data(), value.bytes());
+  return {};
+}
+
+Status too_many_bytes(int64_t iterations) {
+  return Status::error(Code::OutOfMemory, "the scan outputs take too much memory")
+      .found(std::to_string(iterations) + " iterations");
+}
+
+Status check_scan_bytes(std::span<const TensorFacts> parts, int64_t iterations) {
+  if (iterations == 0) return {};
+  int64_t bytes = 0;
+  for (const TensorFacts& part : parts) {
+    const std::optional<Dims> dims = part.shape ? to_dims(*part.shape) : std::nullopt;
+    ORKNN_TRY_ASSIGN(const int64_t count, dims ? checked_element_count(*dims) : Result<int64_t>(0));
+    bytes += count * static_cast<int64_t>(dtype_bytes(part.dtype)) + static_cast<int64_t>(kPartOverhead);
+    if (bytes > static_cast<int64_t>(kMaxLoopBytes) / iterations) return too_many_bytes(iterations);
+  }
   return {};
 }
 

@@ -21,6 +21,8 @@ class BodyScope {
   BodyScope(const BodyScope&) = delete;
   BodyScope& operator=(const BodyScope&) = delete;
   Status status() const;
+  // Whether any is alive: what is inferred or run then belongs to a body.
+  static bool any();
   // Counts one iteration of a loop, together with those of all loops around it; an error when they are too many.
   static Status count_iteration();
 };
@@ -50,6 +52,10 @@ Status require_inputs(const ir::InferContext& c, size_t first);
 // Hands over an output of a body. It is copied where it is one of the node's inputs passed through.
 Status deliver_output(ir::RunContext& c, size_t i, const ir::TensorData& value);
 
+// What `iterations` of a body add to its scan outputs fits, as far as the shapes of the parts are known.
+Status check_scan_bytes(std::span<const ir::TensorFacts> parts, int64_t iterations);
+// The error of scan outputs that are too large after so many iterations.
+Status too_many_bytes(int64_t iterations);
 // The error of a scan output that does not keep its shape from one iteration to the next.
 Status changing_part(std::span<const int64_t> before, std::span<const int64_t> after);
 
