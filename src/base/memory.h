@@ -20,4 +20,26 @@ struct AlignedDelete {
 template <class T>
 using AlignedPtr = std::unique_ptr<T, AlignedDelete>;
 
+// A block that grows where it has to; contents undefined.
+class AlignedBytes {
+ public:
+  // False when memory is short; the old bytes are gone then.
+  bool reserve(size_t bytes) {
+    if (bytes <= size_) return true;
+    clear();
+    data_.reset(static_cast<std::byte*>(allocate_aligned(bytes)));
+    if (data_) size_ = bytes;
+    return data_ != nullptr;
+  }
+  std::byte* data() const { return data_.get(); }
+  void clear() {
+    data_.reset();
+    size_ = 0;
+  }
+
+ private:
+  AlignedPtr<std::byte> data_;
+  size_t size_ = 0;
+};
+
 }  // namespace orknn

@@ -87,25 +87,17 @@ class WideValues {
   struct Value {
     DType dtype = DType::Undefined;  // Undefined = there is none in this call
     ScratchDims dims;
-    AlignedPtr<std::byte> bytes;
-    size_t size = 0;
+    AlignedBytes bytes;
 
     Result<MutableTensorView> reserve(DType type, std::span<const int64_t> extents) {
       ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(extents));
       ORKNN_TRY(check_memory(count, type));
-      const size_t wanted = std::max<size_t>(static_cast<size_t>(count) * dtype_bytes(type), 1);
-      if (wanted > size) {
-        bytes.reset();
-        size = 0;
-        bytes.reset(static_cast<std::byte*>(allocate_aligned(wanted)));
-        if (!bytes) throw std::bad_alloc();
-        size = wanted;
-      }
+      if (!bytes.reserve(std::max<size_t>(static_cast<size_t>(count) * dtype_bytes(type), 1))) throw std::bad_alloc();
       dtype = type;
       dims.assign(extents.begin(), extents.end());
-      return MutableTensorView{dtype, dims, bytes.get()};
+      return MutableTensorView{dtype, dims, bytes.data()};
     }
-    TensorView view() const { return {dtype, dims, bytes.get()}; }
+    TensorView view() const { return {dtype, dims, bytes.data()}; }
   };
   std::vector<Value> inputs, outputs;
   std::vector<TensorData> handed_over;  // results that the kernel made itself
@@ -127,11 +119,14 @@ WideValuesPtr make_wide_values() { return WideValuesPtr(new WideValues); }
 
 namespace {
 // What the kernel of a node sees in place of `outer`: its own inputs, halves as float32, and results in the types that it
-// computes.
+// computes. At its end, be it that of a failure, `values` holds nothing that a kernel has handed over.
 class WideContext final : public RunContext {
  public:
   WideContext(const Node& node, const OpDef& def, RunContext& outer, std::span<const DType> output_types, WideValues& values)
-      : RunContext(node, def, outer.ops, outer.pool), outer_(outer), output_types_(output_types), values_(values) {}
+      : RunContext(node, def, outer.ops, outer.pool), outer_(outer), output_types_(output_types), values_(values) {
+    values_.begin(node.own_input_count(), outer.output_count());
+  }
+  ~WideContext() override { values_.end(); }
   Status widen_inputs() {
     for (size_t i = 0; i < input_count(); ++i) {
       if (!has_input(i) || !is_half(outer_.input(i).dtype)) continue;
@@ -166,7 +161,7 @@ class WideContext final : public RunContext {
       if (i == 0 && !node().tail.empty()) {
         if (computed.dtype != DType::Undefined)
           value =
-              TensorData::wrap(computed.dtype, Dims(computed.dims.begin(), computed.dims.end()), computed.bytes.get(), nullptr);
+              TensorData::wrap(computed.dtype, Dims(computed.dims.begin(), computed.dims.end()), computed.bytes.data(), nullptr);
         if (value.has_value()) ORKNN_TRY(apply_tail(node(), outer_, value));
       }
       if (value.has_value()) {
@@ -197,13 +192,10 @@ Status run_node(const Node& node, const OpDef& def, RunContext& context, std::sp
 
   WideValues for_this_call;
   WideValues& values = wide ? *wide : for_this_call;
-  values.begin(own, context.output_count());
   WideContext inner(node, def, context, output_types, values);
   if (widen) ORKNN_TRY(inner.widen_inputs());
   ORKNN_TRY(def.run(inner));
-  const Status delivered = inner.deliver_results();
-  values.end();
-  return delivered;
+  return inner.deliver_results();
 }
 
 Result<std::vector<TensorData>> eval_node(const Node& node, const OpSet& ops, std::span<const TensorData> inputs,

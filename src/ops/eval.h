@@ -15,7 +15,7 @@ namespace orknn::ops {
 // Every operator of this room.
 const ir::OpSet& builtin_ops();
 
-// Memory for the wide values of a node, kept from one call of run_node to the next: calls with the same sizes allocate nothing.
+// Memory for the wide values of a node, kept between calls of run_node: with the same sizes and no tail they allocate nothing.
 class WideValues;
 struct WideValuesDelete {
   void operator()(WideValues* values) const;

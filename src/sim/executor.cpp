@@ -25,29 +25,6 @@ using format::Task;
 // pointer.
 alignas(64) std::byte no_elements[64];
 
-// Owned bytes, aligned; contents undefined.
-class AlignedBytes {
- public:
-  // False when memory is short; the old bytes are gone then.
-  bool reserve(size_t bytes) {
-    if (bytes <= size_) return true;
-    data_.reset();
-    size_ = 0;
-    data_.reset(static_cast<std::byte*>(allocate_aligned(bytes)));
-    if (data_) size_ = bytes;
-    return data_ != nullptr;
-  }
-  std::byte* data() const { return data_.get(); }
-  void clear() {
-    data_.reset();
-    size_ = 0;
-  }
-
- private:
-  AlignedPtr<std::byte> data_;
-  size_t size_ = 0;
-};
-
 Status out_of_memory(const std::string& what, uint64_t bytes) {
   return Status::error(Code::OutOfMemory, "no memory for " + what + " (" + std::to_string(bytes) + " bytes)");
 }
