@@ -14,7 +14,7 @@
 enum { LONGEST_DELAY_US = 1500, CHILD_SECONDS = 10 };
 
 #ifdef __SANITIZE_ADDRESS__
-/* Every process here is a forked one without its parent's threads, whose memory looks lost to it. */
+/* A child forked while another thread works loses sight of that thread's memory, which would count as leaked. */
 int __lsan_is_turned_off(void);
 __attribute__((used, visibility("default"))) int __lsan_is_turned_off(void) { return 1; }
 #endif

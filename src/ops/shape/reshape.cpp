@@ -95,7 +95,7 @@ Status infer_reshape(InferContext& c) {
   return {};
 }
 
-// The new shape as the rule makes it, where it is an ordinary one.
+// As new_shape(), without allocating; nothing where an extent is 0 or an error must be told.
 std::optional<ScratchDims> ordinary_shape(std::span<const int64_t> x, ScratchDims target, bool allow_zero) {
   int64_t* open = nullptr;
   for (size_t i = 0; i < target.size(); ++i) {

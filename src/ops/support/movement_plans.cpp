@@ -33,7 +33,7 @@ Result<SlicePlan> plan_slice(std::span<const int64_t> x, std::span<const int64_t
                              std::span<const int64_t> axes, std::span<const int64_t> steps) {
   ORKNN_TRY(check_slice_lengths(starts.size(), ends.size(), axes.size(), steps.size()));
   ORKNN_TRY(distinct_axes(axes, static_cast<int64_t>(x.size())).status());
-  SlicePlan plan{.dims = scratch_dims(x), .axes = {}};
+  SlicePlan plan{.dims = scratch_dims(x)};
   ScratchDims strides = scratch_strides(x);
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<size_t>(*normalize_axis(axes[i], static_cast<int64_t>(x.size())));
@@ -67,7 +67,7 @@ Result<ScratchDims> permutation_of(const NodeReader& node, int64_t rank) {
   ScratchDims perm(static_cast<size_t>(rank));
   const auto* given = node.find<std::vector<int64_t>>("perm");
   if (!given) {
-    std::iota(std::reverse_iterator(perm.end()), std::reverse_iterator(perm.begin()), 0);
+    std::iota(perm.rbegin(), perm.rend(), 0);
     return perm;
   }
   if (given->size() != perm.size())

@@ -35,7 +35,7 @@ struct Taps {
   ir::Dims count;            // number of taps inside
   int64_t inside = 0;        // product of counts
   int64_t with_padding = 0;  // taps inside the padded input (a window of ceil_mode may reach beyond it)
-  // Index of an earlier output with all of these taps, or -1. A window larger than its input meets the same of it many times.
+  // Index of an earlier output with all these taps, or -1. A window larger than its input covers the same elements many times.
   int64_t same_as = -1;
 };
 

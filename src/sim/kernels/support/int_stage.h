@@ -17,7 +17,7 @@ constexpr int64_t int_bytes(Int type) { return type == Int::Signed16 ? 2 : 1; }
 // 8-bit data: what it takes to make the bytes unsigned, and its range.
 constexpr bool is_byte(DType t) { return t == DType::Int8 || t == DType::UInt8; }
 constexpr int32_t byte_offset(DType t) { return t == DType::Int8 ? 128 : 0; }
-// Of any value: a file's zero point may be as large as its type.
+// Holds for every int64: nothing is added to `value`, which may come from a file.
 constexpr bool in_byte_range(DType t, int64_t value) { return value >= -byte_offset(t) && value <= 255 - byte_offset(t); }
 // True when the zero points of a node's data and of its `outputs` channels of weights lie in the range of their 8-bit types.
 bool zero_points_fit(const KernelQuery& query, int64_t outputs);
