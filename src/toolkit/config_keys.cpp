@@ -77,7 +77,8 @@ YamlValue get_distance(const BuildConfig& config) {
 Status set_platforms(BuildConfig& config, const YamlValue& value, std::string_view key) {
   ORKNN_TRY_ASSIGN(config.other_platforms, as_texts(value, key));
   if (config.other_platforms.empty())
-    return value.problem("Invalid target_platform [], expect the name of a chip, e.g. 'rk3588'!");
+    return value.problem(
+        fmt::format("Invalid target_platform [], expect the name of a chip, e.g. '{}'!", platform::default_platform().name));
   config.target_platform = config.other_platforms.front();
   config.other_platforms.erase(config.other_platforms.begin());
   return {};
