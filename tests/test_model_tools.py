@@ -434,13 +434,13 @@ def test_codegen_takes_an_array_of_every_shape_set(make_onnx, sets, tmp_path, op
     assert "does not fit input 'x'" in refused and all(str(shape).replace(" ", "") in refused for (shape,) in sets)
 
 
-def test_codegen_scales_pictures_to_the_first_shape_set(make_onnx, picture, tmp_path):
+def test_codegen_scales_pictures_to_the_largest_shape_set(make_onnx, picture, tmp_path):
     model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [1, 3, "h", "w"])}, {"y": ("float32", None)})
     rknn = RKNN()
     rknn.config(target_platform="rk3588", dynamic_input=[[[1, 3, 16, 16]], [[1, 3, 48, 48]]])
     assert rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0
     assert rknn.codegen(str(tmp_path / "app"), [picture]) == 0
-    assert np.load(tmp_path / "app" / "data" / "input_0.npy").shape == (1, 16, 16, 3)
+    assert np.load(tmp_path / "app" / "data" / "input_0.npy").shape == (1, 48, 48, 3)
     assert rknn.codegen(str(tmp_path / "other"), [tmp_path / "gone.png"]) == -1
 
 

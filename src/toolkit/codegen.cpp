@@ -118,7 +118,7 @@ Result<std::vector<data::ModelInput>> inputs_of_set(const runtime::Session& sess
 }
 
 // The model's shape sets as they are tried: the smallest first for arrays, because one that fits a small batch is repeated for a
-// larger one; pictures fit every set and get the first.
+// larger one; pictures fit every set and get the largest, which is the first program.
 Result<std::vector<size_t>> sets_to_try(const runtime::Session& session, const CodegenRequest& request) {
   std::vector<std::pair<int64_t, size_t>> sets;  // elements of the arrays
   for (size_t s = 0; s < session.model().programs.size(); ++s) sets.emplace_back(0, s);
