@@ -37,10 +37,10 @@ Status infer_extreme(InferContext& c) {
 // Result = f(... f(f(x0, x1), x2) ...), then multiplied by `factor`.
 template <class F>
 Status fold_inputs(RunContext& c, F f, double factor = 1) {
-  Dims dims(c.input(0).dims.begin(), c.input(0).dims.end());
+  ScratchDims dims = scratch_dims(c.input(0).dims);
   for (size_t i = 1; i < c.input_count(); ++i) {
     if (!c.has_input(i)) continue;
-    ORKNN_TRY_ASSIGN(dims, broadcast(dims, c.input(i).dims));
+    ORKNN_TRY_ASSIGN(dims, scratch_broadcast(dims, c.input(i).dims));
   }
   const TensorView first = c.input(0);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, first.dtype, dims));
