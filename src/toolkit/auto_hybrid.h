@@ -42,8 +42,8 @@ struct AutoHybrid {
   std::vector<std::string> summary;
 };
 
-// Judged are the network that will be built, calibrated with all samples, and two that each half of the samples gives, by the
-// other half. `stage` has its network and choices, but no calibration yet. Each trial computes up to `trial_samples` samples.
+// Judged are the network that will be built, calibrated with all samples, and those that parts of the samples give, by the other
+// samples. `stage` has its network and choices, but no calibration yet. Each trial computes up to `trial_samples` samples.
 Result<AutoHybrid> choose_layer_formats(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats,
                                         size_t trial_samples, const HybridGoal& goal);
 

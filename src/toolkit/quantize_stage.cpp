@@ -303,10 +303,11 @@ void remark_gains(const std::vector<StepGain>& gains, passes::Rewriter& rewriter
 
 // Leaves out the steps that samples speak against. Returns the cosine that the worst output can be expected to keep, if it was
 // measured.
-Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated& stage, FloatNetwork& floats, bool may_clip) {
+Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated& stage, FloatNetwork& floats,
+                                        std::optional<double> clips_above) {
   std::optional<double> expected_cosine;
   ORKNN_TRY(run_step(stage, quantize::kTrySteps, stage.choices.steps, [&](passes::Rewriter& rewriter) -> Status {
-    ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, floats, may_clip));
+    ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, floats, clips_above));
     remark_gains(chosen.gains, rewriter);
     stage.choices = std::move(chosen.choices);
     stage.step_gains = std::move(chosen.gains);
@@ -395,8 +396,10 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   const ir::Graph uncalibrated = stage.network.graph;
   FloatNetwork floats(uncalibrated, stage.forms.back(), samples, stage.choices.takes(quantize::kTrySteps) || request.auto_hybrid,
                       quantizing(options, samples));
-  // Ranges that clip look better on samples than they are on other pictures: no promise is built on them.
-  ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, floats, !request.auto_hybrid));
+  // Ranges that clip look better on samples than they are on other pictures: no promise is built on them, and they are no cure
+  // for a network that has collapsed.
+  const std::optional<double> clips_above = request.auto_hybrid ? std::nullopt : std::optional(kCollapsedCosine);
+  ORKNN_TRY_ASSIGN(const std::optional<double> expected_cosine, try_steps(options, stage, floats, clips_above));
   if (request.auto_hybrid) {
     // A result that leaves the range on other pictures would break the promise, and no sample tells of it.
     constexpr double kOutputRoom = 4;

@@ -11,8 +11,6 @@ namespace {
 
 // Below this loss of the worst output (1 - cosine) there is nothing left to win.
 constexpr double kGoodEnough = 2e-4;
-// Four digits of a cosine do not show such a loss.
-constexpr double kUnseen = 5e-5;
 // `normal` looks for other ranges where it loses more than this: it should stay fast, and be what it says where that serves.
 constexpr double kLosesMuch = 0.01;
 constexpr std::string_view kOtherRanges = "ranges of mmse";
@@ -21,8 +19,8 @@ constexpr double kClearly = 0.95;
 
 class StepSearch {
  public:
-  StepSearch(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, bool may_clip)
-      : options_(options), stage_(stage), floats_(floats), may_clip_(may_clip), current_(stage.choices) {
+  StepSearch(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, std::optional<double> clips_above)
+      : options_(options), stage_(stage), floats_(floats), clips_above_(clips_above), current_(stage.choices) {
     current_.steps.dump = {};  // trials are not the network that is built
   }
 
@@ -36,7 +34,8 @@ class StepSearch {
         if (current_.takes(*step)) ORKNN_TRY(try_without(*step));
     if (wanted.adaptive_rounding && losses_.worst_mean() > kGoodEnough)
       ORKNN_TRY(try_rounding(wanted.algorithm));
-    else if (may_clip_ && wanted.algorithm == quantize::Algorithm::Normal && losses_.worst_mean() > kLosesMuch)
+    else if (wanted.algorithm == quantize::Algorithm::Normal && losses_.worst_mean() > kLosesMuch && clips_above_ &&
+             1 - losses_.worst_expected() >= *clips_above_)
       ORKNN_TRY(try_far_better_ranges(quantize::Algorithm::Mmse));
     current_.steps.dump = stage_.choices.steps.dump;
     show(kMostTrials);
@@ -83,15 +82,12 @@ class StepSearch {
 
   using Gains = bool (*)(const Losses& a, const Losses& b, size_t output);  // whether it does in `a`
 
-  // No output keeps less with `a` than with `b`, on average and over all samples, where the largest values count most; and one
-  // that is not good enough gains in one of these ways: other samples must not lose by the choice.
+  // One output that is not good enough gains in one of these ways, and none loses: other samples must not lose by the choice.
   static bool better(const Losses& a, const Losses& b, std::initializer_list<Gains> ways) {
     bool gains = false;
-    for (size_t i = 0; i < a.mean.size(); ++i) {
-      if (a.mean[i] > kUnseen && (a.mean[i] > b.mean[i] || a.squares[i] > b.squares[i])) return false;
+    for (size_t i = 0; i < a.mean.size(); ++i)
       gains |= b.mean[i] > kGoodEnough && std::ranges::any_of(ways, [&](Gains way) { return way(a, b, i); });
-    }
-    return gains;
+    return gains && loses_nowhere(a, b);
   }
 
   // Takes the ranges of another algorithm if outputs gain by them. Judged by networks that most of the samples calibrate: with
@@ -112,12 +108,12 @@ class StepSearch {
     return {};
   }
 
-  // Halves, which are measured already, tell first whether there is anything to look for.
+  // Halves, which are measured already, tell first whether there is anything to gain.
   Status try_far_better_ranges(quantize::Algorithm ranges) {
     quantize::QuantizeOptions other = current_;
     other.algorithm = ranges;
     ORKNN_TRY_ASSIGN(const Losses losses, measure(other));
-    if (better(losses, losses_, {loses_far_less})) return try_ranges(ranges, {loses_far_less});
+    if (losses.worst_mean() < losses_.worst_mean()) return try_ranges(ranges, {loses_far_less});
     gains_.push_back({std::string(kOtherRanges), losses.worst_mean(), losses_.worst_mean(), false});
     return {};
   }
@@ -169,7 +165,7 @@ class StepSearch {
   const BuildOptions& options_;
   const Calibrated& stage_;
   FloatNetwork& floats_;
-  const bool may_clip_;
+  const std::optional<double> clips_above_;
   quantize::QuantizeOptions current_;
   Losses losses_;  // of current_
   int64_t tried_ = 0;
@@ -248,9 +244,10 @@ Result<WeightStepChoice> choose_weight_steps(const BuildOptions& options, const 
   return chosen;
 }
 
-Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats, bool may_clip) {
+Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats,
+                                std::optional<double> clips_above) {
   if (floats.samples().size() < Trials::kEnoughToSplit) return StepChoice{stage.choices, {}, {}};
-  return StepSearch(options, stage, floats, may_clip).run();
+  return StepSearch(options, stage, floats, clips_above).run();
 }
 
 std::string step_table(const std::vector<StepGain>& gains) {

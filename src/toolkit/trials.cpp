@@ -95,6 +95,13 @@ bool loses_far_less(const Losses& a, const Losses& b, size_t i) {
   return mean_of(gains) >= kSeveral * standard_error(gains) || surely_loses_less(a, b, i);
 }
 
+bool loses_nowhere(const Losses& a, const Losses& b) {
+  constexpr double kUnseen = 5e-5;
+  for (size_t i = 0; i < a.mean.size(); ++i)
+    if (a.mean[i] > kUnseen && (a.mean[i] > b.mean[i] || a.squares[i] > b.squares[i])) return false;
+  return true;
+}
+
 double Losses::worst_mean() const { return largest(mean); }
 double Losses::worst_expected() const { return largest(expected); }
 

@@ -44,5 +44,14 @@ TEST(Trials, FarLessIsMoreThanOneSample) {
   EXPECT_FALSE(loses_far_less(after, before, 0)) << "too few to tell";
 }
 
+// Large values of a few samples are hardly seen in the mean of the cosines.
+TEST(Trials, LossesCountOnAverageAndOverAllSamples) {
+  const Losses before{.mean = {0.01, 0.00004}, .squares = {5, 1}};
+  EXPECT_TRUE(loses_nowhere({.mean = {0.009, 0.00004}, .squares = {4, 2}}, before)) << "the second output loses nothing";
+  EXPECT_FALSE(loses_nowhere({.mean = {0.009, 0.00004}, .squares = {6, 1}}, before));
+  EXPECT_FALSE(loses_nowhere({.mean = {0.011, 0.00004}, .squares = {4, 1}}, before));
+  EXPECT_FALSE(loses_nowhere({.mean = {0.009, 0.0001}, .squares = {4, 1}}, before));
+}
+
 }  // namespace
 }  // namespace orknn::toolkit
