@@ -185,13 +185,13 @@ Result<LstmStep> lstm_step(Emitter& e, TensorId cell, const LstmRule& rule) {
     return rule.gate ? rule.gate(sum) : e.unary("Sigmoid", sum);
   };
   LstmStep s;
+  ORKNN_TRY_ASSIGN(s.fresh, content(rule.sum(LstmGate::Content, cell)));
   if (rule.is_coupled) {
     ORKNN_TRY_ASSIGN(s.forget, gate(LstmGate::Forget, cell));
     s.input = e.sub(e.scalar_like(s.forget, 1, "one"), s.forget);
   } else {
     ORKNN_TRY_ASSIGN(s.input, gate(LstmGate::Input, cell));
   }
-  ORKNN_TRY_ASSIGN(s.fresh, content(rule.sum(LstmGate::Content, cell)));
   s.cell = e.mul(s.input, s.fresh);
   if (cell && !s.forget) {
     ORKNN_TRY_ASSIGN(s.forget, gate(LstmGate::Forget, cell));
@@ -200,8 +200,8 @@ Result<LstmStep> lstm_step(Emitter& e, TensorId cell, const LstmRule& rule) {
   if (rule.kept) {
     ORKNN_TRY_ASSIGN(s.cell, rule.kept(s.cell));
   }
-  ORKNN_TRY_ASSIGN(s.output, gate(LstmGate::Output, s.cell));
   ORKNN_TRY_ASSIGN(s.shown, content(s.cell));
+  ORKNN_TRY_ASSIGN(s.output, gate(LstmGate::Output, s.cell));
   s.hidden = e.mul(s.output, s.shown);
   return s;
 }
