@@ -328,7 +328,7 @@ TEST(OnnxMicrosoft, QuantizedProductsMeansAndChoices) {
               kUInt8),
        {9});
   EXPECT_TRUE(contains(error_of(one_node(13, node("QGemm", {"x", "y"}, {"out"}, {}, "", domain), {{"1", "2"}, {"2", "2"}})),
-                       "input 3 is required"));
+                       "input 3 is missing"));
 }
 
 // --- tensors

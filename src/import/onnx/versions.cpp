@@ -295,7 +295,7 @@ Status scan_8(Layer& l) {
   inner.origin = l.node.origin;
   inner.attributes = l.node.attributes;
   for (size_t i = 1; i < l.node.inputs.size(); ++i) {
-    if (!l.node.inputs[i]) return invalid_model("input " + std::to_string(i) + " is required but absent");
+    if (!l.node.inputs[i]) return missing_input(i, l.node.inputs.size());
     const Tensor& outside = l.graph().tensor(l.node.inputs[i]);
     std::optional<Shape> shape = outside.shape;
     if (static_cast<int64_t>(i) <= given && shape && !shape->empty()) shape->erase(shape->begin());
