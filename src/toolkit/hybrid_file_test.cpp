@@ -154,8 +154,10 @@ TEST(HybridData, KeepsTheOptionsThatTheSecondStepNeeds) {
   ASSERT_TRUE(read) << read.status().to_string();
   EXPECT_TRUE(read->config.toolkit1);
   EXPECT_EQ(read->config.rknn_batch_size, 4);
-  for (const ConfigKey& row : config_keys())
-    if (row.get) EXPECT_EQ(text_of(row.get(read->config)), text_of(row.get(data.config))) << row.key;
+  for (const ConfigKey& row : config_keys()) {
+    if (!row.get) continue;
+    EXPECT_EQ(text_of(row.get(read->config)), text_of(row.get(data.config))) << row.key;
+  }
 }
 
 TEST(HybridData, DamagedOptionsCountAsMissing) {

@@ -125,7 +125,9 @@ Result<std::vector<TensorId>> attention_layer(Layer& l) {
   if (!stated.empty()) of_value = truth(l, stated.back());
   if (of_value) scores = l.add(scores, as_terms(l, l.unsqueeze(of_value, {1})));
   if (l.argument(SIZE_MAX, "use_causal_mask").flag(l.flag("causal", false))) {
-    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(scores, "to hide later steps", 3));
+    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(scores, "to hide later steps"));
+    if (dims.size() != 3)
+      return shape_mismatch("the layer needs sequences of vectors").found("scores of rank " + std::to_string(dims.size()));
     scores = masked_scores(l, scores, causal_mask(l, dims[1], dims[2]));
   }
   const TensorId weights = l.softmax(scores, -1);
