@@ -5,7 +5,7 @@
 
 namespace orknn::quantize {
 
-// Channel i (axis 1) of the result holds copies, sums, means or extremes of channel i of input 0 alone.
+// Channel i (axis 1) of the result holds copies, sums, means or largest elements of channel i of input 0 alone.
 bool keeps_channels(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace orknn::quantize

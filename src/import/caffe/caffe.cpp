@@ -99,7 +99,7 @@ Result<TensorData> dummy_value(Build& build, const LayerDescription& layer, size
   if (!problem) return problem;
   for (int64_t d : *shape)
     if (d < 0) return invalid_model("a negative extent").found(to_string(*shape));
-  ORKNN_TRY(build.invented.add(*shape));
+  ORKNN_TRY(build.invented.add(layer.name, *shape));
   return uniform_data(std::move(*shape), value);
 }
 

@@ -69,13 +69,13 @@ const Blob* Layer::stored(size_t i) const {
 }
 
 Result<TensorId> Layer::uniform(std::string_view role, Dims dims, double value) {
-  ORKNN_TRY(build_.invented.add(dims));
+  ORKNN_TRY(build_.invented.add(description_.name, dims));
   return add_constant(role, uniform_data(std::move(dims), value));
 }
 
 // Values the network starts its training with, as far as they are of any use.
 Result<TensorData> Layer::initial_value(const BlobSpec& spec) {
-  ORKNN_TRY(build_.invented.add(spec.dims));
+  ORKNN_TRY(build_.invented.add(description_.name, spec.dims));
   const Parameters filler(spec.filler ? *spec.filler : Message::empty(), problem_);
   const std::string type = filler.is_empty() ? "" : filler.text("type", "constant");
   const double value = filler.number("value", 0);

@@ -84,7 +84,7 @@ class Layer : public Emitter {
 
 using Row = OperatorRow<Layer>;
 inline constexpr RowLimits kOne{.inputs = {1, 1}}, kOneOrTwo{.inputs = {1, 2}}, kTwo{.inputs = {2, 2}}, kThree{.inputs = {3, 3}},
-    kAtLeastOne{.inputs = {1, 100000}};
+    kAtLeastOne{.inputs = {.least = 1}};
 std::span<const Row> elementwise_rows(), convolution_rows(), pooling_rows(), normalization_rows(), reduction_rows(), shape_rows(),
     resize_rows(), recurrent_rows(), detection_rows(), flow_rows();
 

@@ -196,7 +196,7 @@ std::span<const Row> shape_rows() {
       {"Reorg", reorg, kOne},
       {"BatchReindex", batch_reindex, kTwo},
       {"Padding", padding, kOne},
-      {"Filter", filter, {.inputs = {2, 1000}}},
+      {"Filter", filter, {.inputs = {.least = 2}}},
   };
   return rows;
 }

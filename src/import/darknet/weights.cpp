@@ -75,7 +75,7 @@ Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Fill 
 }
 
 Result<ir::TensorData> Weights::invent(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in) {
-  ORKNN_TRY(invented_.add(dims));
+  ORKNN_TRY(invented_.add(name, dims));
   return filled(name, std::move(dims), fill, fan_in);
 }
 

@@ -121,7 +121,7 @@ Result<Dims> Emitter::need_dims(TensorId id, std::string_view reason, size_t ran
   ORKNN_TRY_ASSIGN(Dims dims, need_dims(id, reason));
   if (dims.size() == rank) return dims;
   return shape_mismatch("'" + graph_.tensor(id).name + "' has the wrong rank")
-      .expected(std::to_string(rank))
+      .expected(std::to_string(rank) + " axes " + std::string(reason))
       .found(to_string(dims));
 }
 
@@ -265,7 +265,7 @@ Status wrong_input_count(size_t found, size_t least, size_t most) {
 }
 
 Status missing_input(size_t i, size_t count) {
-  return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(count) + " inputs");
+  return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(count) + (count == 1 ? " input" : " inputs"));
 }
 
 Result<TensorId> Emitter::emit_same(std::string_view op, std::span<const TensorId> inputs) {

@@ -1,6 +1,7 @@
 // Functions that frameworks have and we compose of our operators. Roundings and remainders are exact, log1p and expm1 keep their
 // digits near 0, hypot is right for infinite operands and where squares or quotients overflow; the others are as good
-// as their formulas. All take tensors of one type and can stand in a row as they are ({"LOG1P", log1p}).
+// as their formulas. All take tensors of one type; those without parameters can stand in a row as they
+// are ({"LOG1P", log1p}).
 #pragma once
 
 #include "import/lower/emitter.h"

@@ -293,13 +293,15 @@ TensorData filled(std::string_view name, Dims dims, Fill fill, int64_t fan_in) {
   return value;
 }
 
-Status InventedValues::add(std::span<const int64_t> dims) {
-  ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(dims, kMaxInvented));
-  count_ += count;
-  if (count_ <= kMaxInvented) return {};
-  return invalid_model("the description asks for too many values that are not in the file")
-      .expected("at most " + std::to_string(kMaxInvented))
-      .found(std::to_string(count_));
+Status InventedValues::add(std::string_view owner, std::span<const int64_t> dims) {
+  const Result<int64_t> count = checked_element_count(dims, kMaxInvented - count_);
+  if (!count)
+    return invalid_model("the values of '" + std::string(owner) + "' are too many to be made up")
+        .expected("at most " + std::to_string(kMaxInvented) + " in all")
+        .found(to_string(dims))
+        .hint("give the file with the weights");
+  count_ += *count;
+  return {};
 }
 
 }  // namespace orknn::importer

@@ -135,8 +135,9 @@ ir::TensorData filled(std::string_view name, ir::Dims dims, Fill fill, int64_t f
 // How many values were made up for a description: a few bytes of it could ask for very many.
 class InventedValues {
  public:
-  // Counts those about to be made up; refuses more than any network that fits on the chips has.
-  Status add(std::span<const int64_t> dims);
+  // Counts those of `owner` (a parameter or layer, for the message) that are about to be made up; refuses more than any network
+  // that fits on the chips has.
+  Status add(std::string_view owner, std::span<const int64_t> dims);
 
  private:
   int64_t count_ = 0;

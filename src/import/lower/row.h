@@ -168,15 +168,22 @@ class InnerLayer : public Emitter {
   ir::TensorId x_;
 };
 
-// What a layer does in one of several forms, which an attribute names.
+// What a layer does in one of several forms, which an attribute names. Their rows have no versions.
 template <class Layer>
 Result<typename Layer::Outputs> lower_form(Layer& layer, std::string_view what, std::string_view name,
                                            std::span<const OperatorRow<Layer>> forms) {
-  for (const OperatorRow<Layer>& form : forms)
-    if (form.op == name) return form(layer);
-  std::string known(forms[0].op);
-  for (const OperatorRow<Layer>& form : forms.subspan(1)) known.append(&form == &forms.back() ? " or " : ", ").append(form.op);
-  return unsupported("unknown " + std::string(what)).expected(std::move(known)).found(std::string(name));
+  std::vector<std::string_view> known;
+  for (const OperatorRow<Layer>& form : forms) {
+    bool is_named = false;
+    form.for_each_name([&](std::string_view op) {
+      known.push_back(op);
+      is_named |= op == name;
+    });
+    if (is_named) return form(layer);
+  }
+  std::string list(known[0]);
+  for (size_t i = 1; i < known.size(); ++i) list.append(i + 1 == known.size() ? " or " : ", ").append(known[i]);
+  return unsupported("unknown " + std::string(what)).expected(std::move(list)).found(std::string(name));
 }
 
 // The rows of a framework by operator.

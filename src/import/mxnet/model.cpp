@@ -316,7 +316,7 @@ Result<TensorId> Model::parameter(const std::string& name, const std::optional<D
   if (!dims)
     return unsupported("the shape of parameter '" + name + "' must be known to make it up")
         .hint("give the input shapes with input_size_list");
-  ORKNN_TRY(invented_.add(*dims));
+  ORKNN_TRY(invented_.add(name, *dims));
   return bind_parameter(name, filled(name, *dims, fill, fan_in));
 }
 

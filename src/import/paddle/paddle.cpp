@@ -97,7 +97,7 @@ class Loader {
         if (p.dtype == DType::Undefined) return invalid_model("parameter '" + p.name + "' has an unknown element type");
         for (int64_t d : p.dims)
           if (d < 0) return invalid_model("parameter '" + p.name + "' has an open extent").found(to_string(p.dims));
-        ORKNN_TRY(invented.add(p.dims));
+        ORKNN_TRY(invented.add(p.name, p.dims));
         const int64_t fan_in = p.dims.size() < 2 ? 1 : element_count(p.dims) / std::max<int64_t>(p.dims[0], 1);
         value = convert(filled(p.name, p.dims, p.dims.size() < 2 ? Fill::Ones : Fill::Random, fan_in).view(), p.dtype);
         is_any_made_up = true;

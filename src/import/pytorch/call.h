@@ -113,7 +113,7 @@ class Call : public Emitter {
   // The tensor as truth values; the same holds for a float input of the model.
   Result<ir::TensorId> as_bool(std::string_view name);
 
-  // --- results, as the table turns what lowerings return into values; also for items of lists
+  // --- results, what lowerings return as values: for the table, and for the items of lists that a lowering makes
   Result<Value> made(const Output& output);
   Result<Value> made(ir::TensorId id);
   Result<Value> made(const std::vector<ir::TensorId>& ids);  // a tuple; None for no tensor

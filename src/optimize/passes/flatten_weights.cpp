@@ -2,6 +2,8 @@
 //
 // Before: %y = MatMul(%x: [2,4,8], const[1,8,16])     After: %y = MatMul(%x, const[8,16])
 // Legal: constant floats, the data has as many axes at least.
+#include <algorithm>
+
 #include "optimize/match.h"
 #include "optimize/pass.h"
 
@@ -13,9 +15,9 @@ Rewrite flatten_weights_rule(const Graph& g, const Node& n) {
   const TensorData* w = g.constant(n.input(1));
   if (!w || !is_float_tensor(g, n.input(1)) || w->dims().size() < 3) return no_match();
   const Dims& dims = w->dims();
-  if (static_cast<size_t>(rank_of(g, n.input(0))) < dims.size()) return no_match();
+  if (rank_of(g, n.input(0)) < static_cast<int64_t>(dims.size())) return no_match();
+  if (!std::all_of(dims.begin(), dims.end() - 2, [](int64_t d) { return d == 1; })) return no_match();
   const Dims matrix(dims.end() - 2, dims.end());
-  if (element_count(matrix) != w->count()) return no_match();
   Patch patch(g);
   Node fresh = n;
   fresh.inputs[1] = patch.add_constant(g.tensor(n.input(1)).name, w->reshaped(matrix));

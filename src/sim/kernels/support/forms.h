@@ -27,7 +27,7 @@ enum class Fn : uint8_t {
 #define ORKNN_ENUMERATOR(name) name,
   ORKNN_VECTOR_FUNCTIONS(ORKNN_ENUMERATOR)
 #undef ORKNN_ENUMERATOR
-  // of x and up to two parameters a, b, without an operator of that name
+  // of x and up to two parameters a, b, that are no operator of that name alone
   Clip /* a..b */,
   GeluTanh,
   Square,
