@@ -95,6 +95,7 @@ COMMANDS = [
     ("run {m} -t rk3588 --layout nhcw", "--layout: 'nhcw' is not one of nchw, nhwc; did you mean 'nchw'?"),
     ("convert {m} -o {f}/o.rknn --op-target scores=cpuu", "Invalid op_target 'cpuu' for 'scores', expect in"),
     ("convert {m} -o {f}/o.rknn --op-target scores=cpuu", "did you mean 'cpu'?"),
+    ("profile {m} -t rk3588 --op-target scores=cpuu", "Invalid op_target 'cpuu' for 'scores', expect in"),
     (
         "convert {m} -o {f}/o.rknn --disable measure_tensors",
         "the step 'measure_tensors' cannot be left out. Hint: nothing is quantized",

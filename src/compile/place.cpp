@@ -106,10 +106,6 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
   const ir::OpSet& ops = options.ops ? *options.ops : ops::builtin_ops();
   const platform::Platform& platform = options.platform ? *options.platform : platform::default_platform();
   Status problems;
-  for (const auto& [key, value] : options.op_target)
-    if (value != "npu" && value != "cpu" && value != "gpu" && value != "auto")
-      problems.also(invalid_argument("Invalid op_target '" + value + "' for '" + key + "'").expected("npu, cpu, gpu or auto"));
-
   std::vector<format::Task> tasks;
   std::map<std::string, std::vector<std::string>> off_list;  // op -> nodes
   for (ir::NodeId id : graph.order()) {

@@ -265,6 +265,15 @@ Status check_optimization_level(int level) {
   return invalid_argument(fmt::format("Invalid optimization_level {}, expect in [0, 1, 2, 3]!", level));
 }
 
+Status check_op_target(const std::map<std::string, std::string>& op_target) {
+  const std::vector<std::string> devices{"cpu", "npu", "gpu", "auto"};
+  Status problems;
+  for (const auto& [key, value] : op_target)
+    if (std::find(devices.begin(), devices.end(), value) == devices.end())
+      problems.also(not_in(fmt::format("op_target '{}' for '{}'", value, key), value, devices));
+  return problems;
+}
+
 void warn_of_quantized_build(const BuildConfig& c) {
   if (c.quantize_weight)
     warn("The 'quantize_weight' has no effect when the whole model is quantized, it is for builds without quantization!");
@@ -277,10 +286,7 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   one_of(problems, "float_dtype", c.float_dtype, {"float16", "float32"});
   check_quantization(c, *chip, problems);
   problems.also(check_optimization_level(c.optimization_level));
-  const std::vector<std::string> devices{"cpu", "npu", "gpu", "auto"};
-  for (const auto& [key, value] : c.op_target)
-    if (std::find(devices.begin(), devices.end(), value) == devices.end())
-      problems.also(not_in(fmt::format("op_target '{}' for '{}'", value, key), value, devices));
+  problems.also(check_op_target(c.op_target));
   if (c.custom_string.size() > 1023) problems.also(invalid_argument("Invalid custom_string, expect at most 1023 bytes!"));
   check_inputs(c, problems);
   check_passes(c, problems);

@@ -64,9 +64,10 @@ struct BuildConfig {
 
 // Checks every option and reports all that are wrong; warnings go to the log under the tag "config". Returns the chip.
 Result<const platform::Platform*> check(const BuildConfig& config);
-// The same for rknn_batch_size alone, which build() may change, and for optimization_level alone, which a profile takes too.
+// The same for rknn_batch_size alone, which build() may change, and for the two that a profile takes too.
 Status check_batch(int64_t samples);
 Status check_optimization_level(int level);
+Status check_op_target(const std::map<std::string, std::string>& op_target);
 // Of options that have no effect when build() quantizes the model.
 void warn_of_quantized_build(const BuildConfig& config);
 

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "format/viewer_part.h"
 #include "ops/eval.h"
+#include "toolkit/config.h"
 #include "toolkit/report.h"
 #include "toolkit/table.h"
 
@@ -283,6 +284,7 @@ Status check(const ProfileRequest& request) {
     if (const std::string meant = did_you_mean(request.dtype, known); !meant.empty()) problem.hint(meant);
     problems.also(problem);
   }
+  problems.also(check_op_target(request.op_target));
   problems.also(check_clock("NPU", request.npu_mhz, 10000));
   problems.also(check_clock("DDR", request.ddr_mhz, 20000));
   if (request.batch < 1 || request.batch > 65536)

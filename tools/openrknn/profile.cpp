@@ -181,13 +181,13 @@ Result<std::vector<toolkit::Sharing>> shared(const Loaded& loaded, const Profile
 
 Status profile(ProfileOptions o) {
   if (o.dtype) o.request.dtype = *o.dtype;
+  ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, o.source.config());
+  o.request.op_target = config.op_target;
   ORKNN_TRY(toolkit::check(o.request));
   ORKNN_TRY(check_outputs({o.model}, {o.html, o.trace, o.json && *o.json != "-" ? *o.json : ""}));
   if (o.platforms && !o.source.platform.empty())
     return invalid_argument("--platform and --target-platform say the same").hint("give one of them");
-  ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, o.source.config());
   ORKNN_TRY(toolkit::check_optimization_level(config.optimization_level));
-  o.request.op_target = config.op_target;
   const std::string as_it_is;
   auto loaded = load(o, o.model, o.input_sizes.empty() ? as_it_is : o.input_sizes.front());
   if (!loaded) return Status(loaded.status()).model(o.model);
