@@ -668,6 +668,15 @@ def test_hybrid_custom_and_proposal(folder, spread_model, noise):
 def test_hybrid_refusals(folder, shapes_model, dataset, capfd):
     rknn = loaded(shapes_model)
     assert rknn.hybrid_quantization_step1() == -1 and "quantization needs a dataset" in capfd.readouterr().err
+    for count, words in (
+        ("x", "'x', expect a whole number!"),
+        (2.7, "2.7, expect a whole number!"),
+        (10**30, f"{10**30}, expect a whole number that fits 64 bits!"),
+        (-5, "-5, expect a number of samples!"),
+        (0, "0, expect a number of samples!"),
+    ):
+        assert rknn.hybrid_quantization_step1(dataset=dataset, proposal=True, proposal_dataset_size=count) == -1
+        assert f"Invalid proposal_dataset_size {words}" in capfd.readouterr().err
     assert rknn.hybrid_quantization_step1(dataset=dataset) == 0
     text = pathlib.Path("shapes.quantization.cfg").read_text()
     files = ("shapes.model", "shapes.data", "shapes.quantization.cfg")

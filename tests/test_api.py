@@ -172,6 +172,11 @@ def test_batch(conv_model, make_onnx, tmp_path, capfd):
     assert rknn.build(do_quantization=False, rknn_batch_size=0) == -1 and "rknn_batch_size 0" in capfd.readouterr().err
     assert rknn.build(do_quantization=False, rknn_batch_size="2") == -1
     assert "Invalid rknn_batch_size '2', expect a whole number!" in capfd.readouterr().err
+    assert rknn.build(do_quantization=False, rknn_batch_size=2**62) == -1
+    assert f"Invalid rknn_batch_size {2**62}, expect a number of samples from 1 to 65536!" in capfd.readouterr().err
+    for batch in (2**70, -(2**63) - 1):
+        assert rknn.build(do_quantization=False, rknn_batch_size=batch) == -1
+        assert f"Invalid rknn_batch_size {batch}, expect a whole number that fits 64 bits!" in capfd.readouterr().err
 
 
 def test_batch_of_a_quantized_model(conv_model, tmp_path):
@@ -306,6 +311,7 @@ def test_wrong_mean_length_fails_at_load(conv_model, capfd):
         (dict(mean_values="abc"), "mean_values"),
         (dict(quantized_dtype=8), "Invalid quantized_dtype '8', expect in"),
         (dict(optimization_level=2**40), "Invalid optimization_level 1099511627776"),
+        (dict(optimization_level=2**70), "Invalid optimization_level 1180591620717411303424, expect a whole number that fits"),
         (dict(optimization_level="3"), "Invalid optimization_level '3', expect a whole number!"),
         (dict(std_values=[[1, 0, 1]]), "Invalid std_values .*zero is not allowed!"),
         (dict(mean_values=[[float("nan")]]), "Invalid mean_values .*expect finite numbers!"),
@@ -318,7 +324,9 @@ def test_wrong_mean_length_fails_at_load(conv_model, capfd):
         (dict(quantized_algorithm="gdq"), "it needs quantized_dtype 'w4a16' or 'w8a16'!"),
         (dict(reorder_channel="2 1 0", quant_img_RGB2BGR=True), "would swap them back"),
         (dict(target_platform=["rk3588", "rk3566"]), "Invalid target_platform 'rk3566'.*must run the same model"),
-        (dict(target_platform=[]), "Invalid target_platform \\[\\], expect the name of a chip"),
+        (dict(target_platform=[]), "Invalid target_platform \\[\\], expect the name of a chip, e.g. 'rk3566'!"),
+        (dict(target_platform=()), "Invalid target_platform \\(\\), expect the name of a chip, e.g. 'rk3566'!"),
+        (dict(target_platform=[1]), "Invalid target_platform \\[1\\], expect the name of a chip, e.g. 'rk3566'!"),
         (dict(channel_mean_value="1 2 x"), "Invalid channel_mean_value"),
     ],
 )

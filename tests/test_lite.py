@@ -158,13 +158,18 @@ def test_the_file_may_vanish_after_load_rknn(rk3588, folder):
     assert lite.inference([picture()])[0].tobytes() == rk3588[1][0].tobytes()
 
 
-def test_core_masks(rk3588, folder):
+def test_core_masks(rk3588, folder, capfd, monkeypatch):
     lite = RKNNLite()
     assert lite.load_rknn(rk3588[0]) == 0
     for mask in (0, 1, 2, 4, 3, 7, 0xFFFF):
         assert lite.init_runtime(core_mask=mask) == 0
-    for mask in (5, 6, 8, -1, 1.5):
-        assert lite.init_runtime(core_mask=mask) == -1
+    monkeypatch.setenv("ORKNN_DEVICE", str(folder / "nobody.sock"))  # a mask is refused before the board is looked for
+    for board in ({}, {"target": "rk3588"}):
+        for mask in (5, 6, 8, -1, 1.5, 2**32 + 1, 2**70):
+            capfd.readouterr()
+            assert lite.init_runtime(core_mask=mask, **board) == -1
+            assert f"core_mask {mask}" in capfd.readouterr().err.splitlines()[-1], (mask, board)
+    monkeypatch.delenv("ORKNN_DEVICE")
     build(folder / "rk3566.rknn", "rk3566").release()
     assert lite.load_rknn(str(folder / "rk3566.rknn")) == 0
     assert lite.init_runtime(core_mask=RKNNLite.NPU_CORE_0) == -1, "the chip has one core"

@@ -251,6 +251,8 @@ def test_encryption_is_refused_where_it_has_no_use(plain, make_onnx, tmp_path, c
     for level in (0, 4, 2**40, "1", True, None):
         assert rknn.export_encrypted_rknn_model(str(plain), str(secret), level) == -1
         assert f"Invalid crypt_level {level!r}, expect" in capfd.readouterr().err
+    assert rknn.export_encrypted_rknn_model(str(plain), str(secret), 2**70) == -1
+    assert "Invalid crypt_level 1180591620717411303424, expect a whole number that fits 64 bits!" in capfd.readouterr().err
     assert rknn.export_encrypted_rknn_model("missing.rknn", str(secret), 4) == -1
     assert "Invalid crypt_level 4, expect in [1, 2, 3]!" in capfd.readouterr().err
     model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 3, 8, 8])})

@@ -54,7 +54,10 @@ COMMANDS = [
     ("convert {m} -o {f}/o.rknn -t rk3588 --mean a,b,c", "--mean needs numbers, found 'a,b,c'"),
     ("convert {m} -o {f}/o.rknn -t rk3588 --framework onyx", "there is no importer 'onyx'"),
     ("convert {m} -o {f}/o.rknn -t rk3588 --framework tflite", "the file is a model of onnx, not of tflite"),
-    ("convert {m} -o {f}/o.rknn -t rk3588 --batch-size 0", "Invalid rknn_batch_size 0, expect a number of samples!"),
+    (
+        "convert {m} -o {f}/o.rknn -t rk3588 --batch-size 0",
+        "Invalid rknn_batch_size 0, expect a number of samples from 1 to 65536!",
+    ),
     ("convert {m} -o {f}/o.rknn -t rk3588 -O 4", "Invalid optimization_level 4, expect in [0, 1, 2, 3]!"),
     ("profile {m} -t rk3588 -O -1", "Invalid optimization_level -1, expect in [0, 1, 2, 3]!"),
     (
@@ -247,10 +250,14 @@ def test_python_calls_in_the_wrong_order(capfd):
 def test_python_values_of_the_wrong_kind(capfd, shapes_model):
     rknn = RKNN()
     config = lambda **keys: message(capfd, lambda: rknn.config(**keys))
-    assert "expect the name of a chip, e.g. 'rk3588'" in config(target_platform=3588)
+    assert "expect the name of a chip, e.g. 'rk3566'" in config(target_platform=3588)
     assert "Invalid mean_values '127', expect a list of lists" in config(target_platform="rk3588", mean_values="127")
     rknn.config(target_platform="rk3588")
-    assert rknn.load_onnx(str(shapes_model)) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
+    assert rknn.load_onnx(str(shapes_model)) == 0
+    for value in ("False", b"False", 2.5, None, []):
+        text = message(capfd, lambda: rknn.build(do_quantization=value))
+        assert f"Invalid do_quantization {value!r}, expect True or False!" in text
+    assert rknn.build(do_quantization=np.False_) == 0 and rknn.init_runtime() == 0
     run = lambda value: message(capfd, lambda: rknn.inference([value]))
     assert "found the file name 'dog.jpg': read the file first" in run("dog.jpg")
     assert "Input 'image' is not an array" in run(None)
@@ -261,7 +268,6 @@ def test_pictures_in_the_other_order_are_refused(capfd, shapes_model):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")
     assert rknn.load_onnx(str(shapes_model)) == 0
-    assert "Invalid do_quantization 'False', expect True or False!" in message(capfd, lambda: rknn.build(do_quantization="False"))
     assert rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
     for shape in ((1, 3, 64, 64), (3, 64, 64)):
         text = message(capfd, lambda: rknn.inference([np.zeros(shape, np.float32)]))

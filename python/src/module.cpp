@@ -430,6 +430,7 @@ NB_MODULE(_openrknn, m) {
       keys.append(nb::make_tuple(std::string(k.key), std::string(k.now), k.toolkit1));
     return keys;
   });
+  m.def("default_platform", [] { return std::string(platform::default_platform().name); });
   m.def("platform_families", [] {
     std::map<std::string, std::vector<std::string>> out;
     for (const platform::Platform& p : platform::all()) out[std::string(p.compatibility)].emplace_back(p.name);
@@ -576,7 +577,7 @@ NB_MODULE(_openrknn, m) {
              return take(std::move(bytes));
            })
       .def("hybrid_step1",
-           [](toolkit::Builder& b, const Path& dataset, bool proposal, size_t proposal_samples,
+           [](toolkit::Builder& b, const Path& dataset, bool proposal, int64_t proposal_samples,
               std::vector<std::pair<std::string, std::string>> custom) {
              const toolkit::HybridRequest request{dataset.string(), proposal, proposal_samples, std::move(custom)};
              auto done = [&] {

@@ -256,8 +256,9 @@ size_t calibration_samples(const BuildConfig& config, size_t count) {
 }
 
 Status check_batch(int64_t samples) {
-  if (samples >= 1) return {};
-  return invalid_argument(fmt::format("Invalid rknn_batch_size {}, expect a number of samples!", samples));
+  if (samples >= 1 && samples <= kMostSamplesAtOnce) return {};
+  return invalid_argument(
+      fmt::format("Invalid rknn_batch_size {}, expect a number of samples from 1 to {}!", samples, kMostSamplesAtOnce));
 }
 
 Status check_optimization_level(int level) {

@@ -1,6 +1,7 @@
 // Build options, the keys of config() that matter to the building side, checked in one place.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -17,6 +18,8 @@ namespace orknn::toolkit {
 
 using ChannelValues = std::vector<std::vector<double>>;  // one list per input
 using ShapeSets = std::vector<std::vector<ir::Dims>>;    // sets of one shape per input
+
+inline constexpr int64_t kMostSamplesAtOnce = 65536;  // of a built model or a profiled one
 
 struct BuildConfig {
   std::string target_platform;               // any case; empty = the default one, with a warning

@@ -1,6 +1,7 @@
 // Hybrid quantization in two steps. Between them the user edits a text; the files carry everything that step 2 needs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +12,8 @@ namespace orknn::toolkit {
 
 struct HybridRequest {
   std::string dataset;
-  bool proposal = false;  // the file names the layers that auto_hybrid would leave in float
-  size_t proposal_samples = 1;
+  bool proposal = false;         // the file names the layers that auto_hybrid would leave in float
+  int64_t proposal_samples = 1;  // of the dataset, at least 1; more than it has are all of them
   std::vector<std::pair<std::string, std::string>> custom = {};  // every layer between two tensors leaves int8
   std::string folder = ".";                                      // of the files; made if it is missing
 };

@@ -102,6 +102,9 @@ Status check_step1(const Imported& imported, const HybridRequest& request) {
     return invalid_argument("the model comes from the files of step 1 already").hint("load the source model again");
   if (request.dataset.empty())
     return invalid_argument("quantization needs a dataset").hint("give hybrid_quantization_step1() a list of calibration files");
+  if (request.proposal_samples < 1)
+    return invalid_argument(
+        fmt::format("Invalid proposal_dataset_size {}, expect a number of samples!", request.proposal_samples));
   if (!imported.network.other_shapes.empty())
     return unsupported("hybrid quantization supports one set of shapes only")
         .found("several in dynamic_input")
@@ -123,7 +126,7 @@ Result<Quantized> quantize_all_layers(const BuildOptions& options, const Optimiz
   ORKNN_TRY_ASSIGN(Calibrated calibrated, calibrate_model(options, optimized,
                                                           {.dataset = request.dataset,
                                                            .auto_hybrid = request.proposal,
-                                                           .trial_samples = std::max<size_t>(request.proposal_samples, 1)}));
+                                                           .trial_samples = static_cast<size_t>(request.proposal_samples)}));
   proposed.layers = std::exchange(calibrated.float_layers, {});
   proposed.in_int16 = !calibrated.choices.formats.empty();
   for (const auto& [name, format_of_layer] : std::exchange(calibrated.choices.formats, {})) proposed.layers.insert(name);

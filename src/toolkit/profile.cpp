@@ -287,8 +287,9 @@ Status check(const ProfileRequest& request) {
   problems.also(check_op_target(request.op_target));
   problems.also(check_clock("NPU", request.npu_mhz, 10000));
   problems.also(check_clock("DDR", request.ddr_mhz, 20000));
-  if (request.batch < 1 || request.batch > 65536)
-    problems.also(invalid_argument("a batch must be between 1 and 65536").found(std::to_string(request.batch)));
+  if (request.batch < 1 || request.batch > kMostSamplesAtOnce)
+    problems.also(invalid_argument(fmt::format("a batch must be between 1 and {}", kMostSamplesAtOnce))
+                      .found(std::to_string(request.batch)));
   for (int c : request.cores)
     if (c < 1) problems.also(invalid_argument("a number of cores must be at least 1").found(std::to_string(c)));
   if (request.sparse_percent != 0 && request.sparse_percent != 50 && request.sparse_percent != 75)

@@ -50,14 +50,13 @@ class Building(Model):
         builder = self._need_builder("build")
         if others.get("pre_compile") or isinstance(rknn_batch_size, (bool, np.bool_)) and rknn_batch_size:
             self._log.info("pre_compile: every model is compiled for its chip, so is this one")
-        if isinstance(do_quantization, (str, bytes)):  # of a settings file: 'False' would count as true
-            raise ValueError(f"Invalid do_quantization {do_quantization!r}, expect True or False!")
+        do_quantization = config_options.flag("do_quantization", do_quantization)
         builder.set_batch(batch_of(rknn_batch_size))
         auto_hybrid = bool(auto_hybrid or auto_hybrid_quant)
         self._log.info("rknn building ...")
         wants_samples = do_quantization or auto_hybrid
         with list_file(dataset if wants_samples else None, "build", self._log) as samples:
-            for line in builder.build(bool(do_quantization), samples, auto_hybrid):
+            for line in builder.build(do_quantization, samples, auto_hybrid):
                 self._log.info(line)
         self._log.info("rknn building done.")
 
@@ -70,13 +69,13 @@ class Building(Model):
         between pairs of tensors."""
         builder = self._need_builder("hybrid_quantization_step1")
         builder.set_batch(batch_of(rknn_batch_size))
+        proposal_samples = 1 if proposal_dataset_size is None else proposal_dataset_size
+        proposal_samples = config_options.whole_number("proposal_dataset_size", proposal_samples)
         pairs = [custom_hybrid] if custom_hybrid and isinstance(custom_hybrid[0], str) else custom_hybrid or []
         if any(len(pair) != 2 or not all(isinstance(name, str) for name in pair) for pair in pairs):
             raise ValueError(f"Invalid custom_hybrid {custom_hybrid!r}, expect [[input_name, output_name], ...]!")
         with list_file(dataset, "hybrid_quantization_step1", self._log) as samples:
-            files, summary = builder.hybrid_step1(
-                samples, bool(proposal), max(int(proposal_dataset_size or 1), 1), [tuple(pair) for pair in pairs]
-            )
+            files, summary = builder.hybrid_step1(samples, bool(proposal), proposal_samples, [tuple(pair) for pair in pairs])
         for line in summary:
             self._log.info(line)
         self._log.info(f"hybrid_quantization_step1 wrote {', '.join(os.path.normpath(file) for file in files)}")

@@ -4,11 +4,15 @@ values, knows the keys of other releases and checks what the values say."""
 import difflib
 import numbers
 
+import numpy as np
+
 from .. import _openrknn
 
+_TRUTHS = (bool, np.bool_, numbers.Integral)
 
-def _flag(key, value):
-    if not isinstance(value, (bool, numbers.Integral)):
+
+def flag(key, value):
+    if not isinstance(value, _TRUTHS):  # a text of a settings file, 'False', would count as true
         raise ValueError(f"Invalid {key} {value!r}, expect True or False!")
     return bool(value)
 
@@ -16,7 +20,7 @@ def _flag(key, value):
 def _flags(key, value):
     """One flag, or one per input, as a list."""
     flags = list(value) if isinstance(value, (list, tuple)) else [value]
-    if not flags or not all(isinstance(f, (bool, numbers.Integral)) for f in flags):
+    if not flags or not all(isinstance(f, _TRUTHS) for f in flags):
         raise ValueError(f"Invalid {key} {value!r}, expect True or False, or a list of them!")
     return [bool(f) for f in flags]
 
@@ -28,6 +32,8 @@ def _text(key, value):
 def whole_number(key, value):
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ValueError(f"Invalid {key} {value!r}, expect a whole number!")
+    if not -(2**63) <= value < 2**63:  # the bindings would not say which option it is
+        raise ValueError(f"Invalid {key} {value}, expect a whole number that fits 64 bits!")
     return int(value)
 
 
@@ -53,8 +59,8 @@ def _number_lists(key, value):
 def _platforms(key, value):
     """A chip, or several that run the same model, as a list."""
     names = list(value) if isinstance(value, (list, tuple)) else [value]
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"Invalid {key} {value!r}, expect the name of a chip, e.g. 'rk3588'!")
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"Invalid {key} {value!r}, expect the name of a chip, e.g. {_openrknn.default_platform()!r}!")
     return names
 
 
@@ -96,7 +102,7 @@ def _shape_sets(key, value):
 
 # By what the native table says a key takes.
 _CONVERSIONS = dict(
-    flag=_flag,
+    flag=flag,
     whole=whole_number,
     real=_number,
     real_or_none=_number,
@@ -139,5 +145,5 @@ def convert(options):
         if key in options:
             # The first releases of Toolkit2 had reorder_channel as a truth value.
             is_flag = key == "reorder_channel" and isinstance(options[key], bool)
-            result[key] = _converted(key, options[key], _flag if is_flag else _CONVERT[key])
+            result[key] = _converted(key, options[key], flag if is_flag else _CONVERT[key])
     return result

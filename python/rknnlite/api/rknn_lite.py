@@ -69,6 +69,7 @@ class RKNNLite(Model):
             if self._file is None:
                 raise ValueError("RKNN model is not loaded, call load_rknn first!")
             session = self._file.init()
+            cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have, before a device hears of them
             if target:
                 chip = devices.chip_of(target)
                 session.check_runs_on(chip)
@@ -77,12 +78,11 @@ class RKNNLite(Model):
                     devices.simulate_instead(chip, device_id, why, lambda text: self._log.line("W", text))
                 else:
                     session.use_device(address, core_mask)
-            self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
-            if not target:
+            else:
                 session.use_device_of_environment(core_mask)
             self._report_level = _openrknn.environment_log_level(4 if self._log.verbose else 0)
             session.report_loading(self._report_level)
-            self._session = session
+            self._session, self._cores = session, cores
             self._is_async, self._late = bool(async_mode), None
             return 0
         except Exception as error:
