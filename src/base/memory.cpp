@@ -25,7 +25,8 @@ void* allocate_aligned(size_t bytes) noexcept {
   const size_t alignment = bytes >= kLargeBlock ? kLargePage : kLine;
   const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* block = std::aligned_alloc(alignment, rounded ? rounded : alignment);
-  if (block && alignment == kLargePage) madvise(block, rounded, MADV_HUGEPAGE);  // only a wish
+  // Only a wish, and for whole large pages: the rest of the last one would take memory that nobody uses.
+  if (block && alignment == kLargePage) madvise(block, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
   return block;
 }
 

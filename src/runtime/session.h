@@ -118,7 +118,7 @@ class Session {
   DType natural_dtype(size_t index) const;
   // `to` holds exactly the elements in type `dtype`.
   void read_output(size_t index, DType dtype, void* to) const { convert_result(index, output_value(index), dtype, to); }
-  // What the simulator would begin its first run with (sim::Executor::prepare).
+  // Packs the simulator's weights ahead of its runs (sim::Executor::prepare).
   Status prepare(bool reproducible) { return executor().prepare(reproducible, *pool_); }
   // The result as the program computed it, valid until the next run, and what read_output makes of such a value.
   ir::TensorView output_value(size_t index) const;

@@ -493,6 +493,8 @@ Status Executor::prepare(bool reproducible, ThreadPool& pool) {
     });
   } catch (const std::bad_alloc&) {
     return Status::error(Code::OutOfMemory, "memory ran out while weights were packed");
+  } catch (const std::exception& e) {
+    return internal_error(std::string("a kernel failed: ") + e.what());
   }
   for (size_t i = 0; i < steps.size(); ++i)
     if (!results[i]) return std::move(results[i]).node(steps[i].node->name, steps[i].node->op);

@@ -47,8 +47,8 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // What the first run would begin with: weights are packed, the layers shared among the threads of `pool`. `reproducible` as
-  // that run has it (RunHooks). The error names the node.
+  // Does ahead what runs do when they first come to a layer: weights are packed, the layers shared among the threads of `pool`.
+  // `reproducible` as those runs have it (RunHooks). The error names the node.
   Status prepare(bool reproducible, ThreadPool& pool);
 
   // Inputs in the order of program.inputs, in the dtypes of the program's tensors; read in place, so they must stay valid

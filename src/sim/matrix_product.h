@@ -46,7 +46,8 @@ class MatrixProduct {
   // True when packing the right operand needs its scaling: it is packed again when that changes.
   bool packs_scaling() const { return has_float_sums() && right_type_ != DType::Float16; }
 
-  // These copy what they need; OutOfMemory where there is none.
+  // These copy what they need, except floats of a left operand that stays: run() reads them where they are. OutOfMemory where
+  // there is none.
   Status pack_left(const void* data, const RowLayout& layout, LeftData data_is, ThreadPool& pool);
   Status pack_right(const void* data, const RightLayout& layout, const ProductScaling& scaling, ThreadPool& pool);
   // Both operands are packed; `layout` has the rows of the left one.
