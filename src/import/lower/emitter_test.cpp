@@ -42,7 +42,8 @@ TEST(Emitter, AWrongRankIsReportedWithTheTensor) {
   EXPECT_TRUE(m.e.need_dims(x, "to look at it", 2));
   const auto refused = m.e.need_dims(x, "to look at it", 4);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.status().to_string().find("has the wrong rank; expected 4, found [2,3]"), std::string::npos)
+  EXPECT_NE(refused.status().to_string().find("has the wrong rank; expected 4 axes to look at it, found [2,3]"),
+            std::string::npos)
       << refused.status().to_string();
 }
 

@@ -154,7 +154,7 @@ TEST(PaddleImport, RegionsAreAMatrix) {
   };
   EXPECT_EQ(align("[3,4]"), "no error");
   for (const char* dims : {"[]", "[4]", "[1,3,4]"})
-    EXPECT_TRUE(holds(align(dims), "has the wrong rank; expected 2, found")) << align(dims);
+    EXPECT_TRUE(holds(align(dims), "has the wrong rank; expected 2 axes to find the pictures of regions, found")) << align(dims);
 }
 
 // A condition on x with these regions; `block` is one region.
