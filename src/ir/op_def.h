@@ -182,7 +182,7 @@ using CopyFn = int (*)(const InferContext&);
 // What happens to the samples that axis 0 of a result counts.
 enum class BatchRule : uint8_t {
   Mixed,    // they meet, or it is not known that they do not
-  OfFirst,  // each comes from that of input 0 where axis 0 of both is as long, which the caller checks; other inputs are parameters
+  OfFirst,  // each comes from that of input 0, whose axis 0 counts them too; other inputs are parameters
   OfAll,    // each comes from those of all inputs that are no constants
   Apart,    // they do not meet, whatever else holds
 };
