@@ -447,7 +447,7 @@ TEST(Server, ManyClientsDoNotMixUpTheirResults) {
 
 TEST(Server, ARunEndsAtItsDeadline) {
   const Running running;
-  auto session = make_session(chain_model(200, 1 << 20), 0);
+  auto session = make_session(chain_model(4000, 1 << 20), 0);  // it takes seconds
   ASSERT_TRUE(session->use_device(std::move(*running.connect())));
   sim::RunHooks hooks;
   hooks.deadline = Clock::now() + std::chrono::milliseconds(20);
