@@ -265,7 +265,8 @@ Status wrong_input_count(size_t found, size_t least, size_t most) {
 }
 
 Status missing_input(size_t i, size_t count) {
-  return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(count) + (count == 1 ? " input" : " inputs"));
+  return invalid_model("input " + std::to_string(i) + " is missing")
+      .found(std::to_string(count) + (count == 1 ? " input" : " inputs"));
 }
 
 Result<TensorId> Emitter::emit_same(std::string_view op, std::span<const TensorId> inputs) {
