@@ -9,7 +9,7 @@ Each build has a process of its own; the two take turns, and the figures are med
 where ours takes more than a fifth of the time. Networks are those of bench/run.py.
 
 --large: time and peak memory of networks with so many MB of weights, products and convolutions, to float16 and int8, files included. --check ends with 1 where the
-peak is more than 300 MB above the weights.
+peak is more than 300 MiB above the weights.
 """
 
 import argparse
@@ -70,7 +70,7 @@ assert rknn.export_rknn(path + '.rknn') == 0
 status = dict(line.split(':', 1) for line in open('/proc/self/status'))
 print(time.perf_counter() - begin, int(status['VmHWM'].split()[0]) / 1024)
 """
-ROOM_MB = 300
+ROOM_MIB = 300
 
 
 def make_large(folder, megabytes, kind):
@@ -119,9 +119,9 @@ def large_networks(sizes):
                     if done.returncode != 0:
                         raise RuntimeError(done.stderr[-2000:])
                     wall, peak = map(float, done.stdout.split()[-2:])
-                    missed |= peak > weights + ROOM_MB
+                    missed |= peak > weights + ROOM_MIB
                     print(
-                        f"{weights:6.0f} MiB of {kind:12} to {form:7} {wall:6.2f} s, peak {peak:5.0f} MiB (limit {weights + ROOM_MB:.0f})",
+                        f"{weights:6.0f} MiB of {kind:12} to {form:7} {wall:6.2f} s, peak {peak:5.0f} MiB (limit {weights + ROOM_MIB:.0f})",
                         flush=True,
                     )
     return missed
@@ -170,16 +170,15 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--large", type=int, nargs="+", metavar="MB")
     options = parser.parse_args()
+    cpu, isa = run.machine()
+    print(f"Machine: {cpu}, {os.cpu_count()} cores, {isa}")
     if options.large:
-        print("Machine: {}, {} cores, {}".format(run.machine()[0], os.cpu_count(), run.machine()[1]))
         return int(large_networks(options.large) and options.check)
     programs = {"ours": OURS}
     if importlib.util.find_spec("nncf"):
         programs["NNCF"] = THEIRS
     else:
         print("nncf is not installed: our own times are shown alone")
-    cpu, isa = run.machine()
-    print(f"Machine: {cpu}, {os.cpu_count()} cores, {isa}")
     missed = False
     for name in options.names:
         with tempfile.TemporaryDirectory() as folder:
