@@ -11,7 +11,7 @@ namespace {
 
 // Below this loss of the worst output (1 - cosine) there is nothing left to win.
 constexpr double kGoodEnough = 2e-4;
-// `normal` looks for other ranges where it loses more than this: it should stay fast, and be what it says where that serves.
+// `normal` looks for other ranges only where it loses more than this: only there are they worth the time of another calibration.
 constexpr double kLosesMuch = 0.01;
 constexpr std::string_view kOtherRanges = "ranges of mmse";
 // Samples differ: another choice has to lose less than this part to be taken.
@@ -27,7 +27,7 @@ class StepSearch {
   Result<StepChoice> run() {
     show(0);
     const quantize::QuantizeOptions wanted = current_;
-    if (wanted.adaptive_rounding) ORKNN_TRY(quantize::set_algorithm(current_, "normal"));  // what it is measured by, and faster
+    if (wanted.adaptive_rounding) ORKNN_TRY(quantize::set_algorithm(current_, "normal"));  // compared with, and faster
     ORKNN_TRY_ASSIGN(losses_, measure(current_));
     if (losses_.worst_mean() > kGoodEnough)
       for (const quantize::Step* step : {&quantize::kEqualizeChannels, &quantize::kClipOutliers, &quantize::kCorrectBias})

@@ -17,8 +17,8 @@ struct StepChoice {
 
 // `stage` has its network and choices, but no calibration yet. Too few samples to hold any back: the choices stay as they are.
 // adaround never loses to normal: its ranges, and its weights layer by layer, are taken only where no output loses and one gains
-// by more than chance; where outputs lose next to nothing, nothing is tried. Where all outputs can
-// be expected to keep the cosine `clips_above`, normal takes those ranges too, if it loses much and far less with them.
+// by more than chance; where outputs lose next to nothing, nothing is tried. Where all outputs can be expected to keep the cosine
+// `clips_above`, normal takes those ranges too, if it loses much and far less with them.
 Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, FloatNetwork& floats,
                                 std::optional<double> clips_above);
 
